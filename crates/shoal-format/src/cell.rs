@@ -351,6 +351,32 @@ fn passes_page(bytes: &[u8]) -> Corrupt {
     Corrupt::new("cell", "passes the end of its page, bytes left", bytes.len() as u64)
 }
 
+/// The head of a leaf cell: payload length and, for tables, rowid.
+#[derive(Clone, Copy, Debug)]
+pub struct LeafHead {
+    bytes: [u8; 2 * varint::MAX_LEN],
+    len: usize,
+}
+
+impl LeafHead {
+    /// The head of a cell with so long a payload; a table's with a rowid.
+    #[inline]
+    pub fn new(payload_len: usize, rowid: Option<i64>) -> LeafHead {
+        let mut bytes = [0; 2 * varint::MAX_LEN];
+        let mut len = varint::write(payload_len as u64, &mut bytes);
+        if let Some(rowid) = rowid {
+            len += varint::write(rowid.cast_unsigned(), &mut bytes[len..]);
+        }
+        LeafHead { bytes, len }
+    }
+
+    /// The head's bytes, as on a page.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
 /// Appends the head of a leaf cell (payload length and, for tables, rowid) to `out`.
 pub fn push_leaf_head(payload_len: usize, rowid: Option<i64>, out: &mut Vec<u8>) {
     varint::push(payload_len as u64, out);

@@ -39,6 +39,6 @@ pub use layout::Field;
 pub use page::{Page, PageKind};
 pub use page_edit::PageEdit;
 pub use pgno::Pgno;
-pub use record::{Record, Values, encode_record};
+pub use record::{Record, Values, encode_record, encode_values};
 pub use utf16::ByteOrder;
 pub use value::{Collation, ValueRef};

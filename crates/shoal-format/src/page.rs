@@ -192,7 +192,10 @@ impl<'a> Page<'a> {
         let size = match self.kind {
             PageKind::TableLeaf => TableLeafCell::parse(bytes, self.bytes.len()).map(|c| c.size),
             PageKind::TableInterior => TableInteriorCell::parse(bytes).map(|c| c.size),
-            kind => IndexCell::parse(bytes, kind, self.bytes.len()).map(|c| c.size),
+            kind => match IndexCell::short(bytes).filter(|_| kind == PageKind::IndexLeaf) {
+                Some(cell) => Ok(cell.size),
+                None => IndexCell::parse(bytes, kind, self.bytes.len()).map(|c| c.size),
+            },
         };
         let size = size.map_err(|error| error.at(self.pgno))?;
         Ok((self.bytes.len() - bytes.len(), size))
@@ -478,11 +481,35 @@ impl<'a> Page<'a> {
     /// [`Corrupt`] with the first fault.
     pub fn check(&self) -> Result<(), Corrupt> {
         let gap = self.gap()?;
+        let in_gap = |offset| self.corrupt("has a cell in its gap, offset", offset);
         let mut used = 0;
-        for index in 0..self.cell_count {
+        let mut cells = [LeafCell::default(); 64];
+        let mut done = 0;
+        while self.kind == PageKind::TableLeaf && done < self.cell_count {
+            let (found, _) = self.leaf_cells(done, &mut cells)?;
+            for (index, cell) in (done..).zip(&cells[..found]) {
+                let at = self.pointers + 2 * index;
+                let mut offset =
+                    usize::from(u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]]));
+                let size = match cell.goes_on() {
+                    false => cell.range().end - offset,
+                    true => {
+                        let (start, size) = self.cell_extent(index)?;
+                        offset = start;
+                        size
+                    }
+                };
+                if offset < gap.end {
+                    return Err(in_gap(offset));
+                }
+                used += size.max(crate::cell::MIN_SIZE);
+            }
+            done += found;
+        }
+        for index in done..self.cell_count {
             let (offset, size) = self.cell_extent(index)?;
             if offset < gap.end {
-                return Err(self.corrupt("has a cell in its gap, offset", offset));
+                return Err(in_gap(offset));
             }
             used += size.max(crate::cell::MIN_SIZE);
         }

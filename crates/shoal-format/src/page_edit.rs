@@ -8,6 +8,18 @@ use crate::{Corrupt, Pgno};
 /// Most fragmented bytes a page may have before it must be packed.
 const MAX_FRAGMENTED: usize = 60;
 
+/// Where a cell may go.
+#[derive(Clone, Copy, Debug)]
+enum Room {
+    /// The end of the gap.
+    Gap(usize),
+    /// The last bytes of the freeblock at `at`; `rest` bytes stay free.
+    EndOfBlock { at: usize, rest: usize },
+    /// All of the freeblock at `at`, pointed to by `previous` or the header. So many bytes are
+    /// fragments then.
+    Block { previous: Option<usize>, at: usize, next: usize, fragmented: usize },
+}
+
 /// A b-tree page being changed.
 ///
 /// The page should have passed [`Page::check`] when it was read; what is then still wrong (cells
@@ -88,25 +100,30 @@ impl<'a> PageEdit<'a> {
         cell: &[u8],
         scratch: &mut Vec<u8>,
     ) -> Result<bool, Corrupt> {
-        let count = self.page().cell_count();
+        self.insert_parts(index, cell, &[], scratch)
+    }
+
+    /// As [`PageEdit::insert`] of a cell whose bytes are `head` followed by `tail`.
+    ///
+    /// # Errors
+    /// As [`PageEdit::insert`].
+    ///
+    /// # Panics
+    /// As [`PageEdit::insert`].
+    pub fn insert_parts(
+        &mut self,
+        index: usize,
+        head: &[u8],
+        tail: &[u8],
+        scratch: &mut Vec<u8>,
+    ) -> Result<bool, Corrupt> {
+        let page = self.page();
+        let count = page.cell_count();
         assert!(index <= count, "a cell is put before or after an existing one");
-        let size = cell.len().max(MIN_SIZE);
-        if self.page().free_bytes()? < size + 2 {
-            return Ok(false);
-        }
-        let offset = match self.allocate(size)? {
-            Some(offset) => offset,
-            None => {
-                self.pack(scratch)?;
-                let gap = self.page().gap()?;
-                if gap.len() < size + 2 {
-                    return Ok(false);
-                }
-                self.take_from_gap(gap.end, size)
-            }
-        };
-        self.bytes[offset..offset + cell.len()].copy_from_slice(cell);
-        self.bytes[offset + cell.len()..offset + size].fill(0);
+        let size = (head.len() + tail.len()).max(MIN_SIZE);
+        let Some(room) = self.find_room(size, scratch)? else { return Ok(false) };
+        let offset = self.take(room, size);
+        self.write_cell(offset, size, head, tail);
         let pointers = self.pointers();
         let at = pointers + 2 * index;
         self.bytes.copy_within(at..pointers + 2 * count, at + 2);
@@ -115,9 +132,68 @@ impl<'a> PageEdit<'a> {
         Ok(true)
     }
 
-    /// Finds `size` bytes for a cell, leaving room for its pointer: in a freeblock, or at the end
-    /// of the gap. `None` when only packing the page can help.
-    fn allocate(&mut self, size: usize) -> Result<Option<usize>, Corrupt> {
+    /// Makes room for inserting a cell of `size` bytes, by packing the page if need be.
+    /// False when the page has no room.
+    ///
+    /// # Errors
+    /// As [`PageEdit::insert`].
+    pub fn reserve(&mut self, size: usize, scratch: &mut Vec<u8>) -> Result<bool, Corrupt> {
+        Ok(self.find_room(size.max(MIN_SIZE), scratch)?.is_some())
+    }
+
+    /// Puts the cell of `head` followed by `tail` behind all others, into the gap. False when the
+    /// gap is too small, although there may be other free bytes; nothing changed then.
+    ///
+    /// # Errors
+    /// As [`PageEdit::insert`].
+    #[inline]
+    pub fn push_parts(&mut self, head: &[u8], tail: &[u8]) -> Result<bool, Corrupt> {
+        let page = self.page();
+        let (gap, count) = (page.gap()?, page.cell_count());
+        let size = (head.len() + tail.len()).max(MIN_SIZE);
+        if gap.len() < size + 2 {
+            return Ok(false);
+        }
+        let offset = gap.end - size;
+        self.write_cell(offset, size, head, tail);
+        self.bytes[gap.start..gap.start + 2].copy_from_slice(&(offset as u16).to_be_bytes());
+        self.header_edit().cell_count((count + 1) as u16).content_start(offset as u16);
+        Ok(true)
+    }
+
+    #[inline]
+    fn write_cell(&mut self, offset: usize, size: usize, head: &[u8], tail: &[u8]) {
+        let (middle, end) = (offset + head.len(), offset + head.len() + tail.len());
+        self.bytes[offset..middle].copy_from_slice(head);
+        self.bytes[middle..end].copy_from_slice(tail);
+        self.bytes[end..offset + size].fill(0);
+    }
+
+    /// Finds room for a cell of `size` bytes and its pointer; packs the page as the last resort.
+    /// `None` when the page has not so many free bytes.
+    fn find_room(&mut self, size: usize, scratch: &mut Vec<u8>) -> Result<Option<Room>, Corrupt> {
+        let page = self.page();
+        let gap = page.gap()?;
+        let wanted = size + 2;
+        if page.header().first_freeblock() == 0 && gap.len() >= wanted {
+            return Ok(Some(Room::Gap(gap.end)));
+        }
+        if page.free_bytes()? < wanted {
+            return Ok(None);
+        }
+        if let Some(block) = self.find_block(size)? {
+            return Ok(Some(block));
+        }
+        if gap.len() >= wanted {
+            return Ok(Some(Room::Gap(gap.end)));
+        }
+        self.pack(scratch)?;
+        let gap = self.page().gap()?;
+        Ok((gap.len() >= wanted).then_some(Room::Gap(gap.end)))
+    }
+
+    /// Finds a freeblock for a cell of `size` bytes, if the gap has room for its pointer.
+    fn find_block(&self, size: usize) -> Result<Option<Room>, Corrupt> {
         let page = self.page();
         let gap = page.gap()?;
         if gap.len() < 2 {
@@ -131,25 +207,35 @@ impl<'a> PageEdit<'a> {
             if block.size >= size {
                 let rest = block.size - size;
                 if rest >= 4 {
-                    // The cell takes the end of the block, so that the list stays as it is.
-                    self.bytes[at + 2..at + 4].copy_from_slice(&(rest as u16).to_be_bytes());
-                    return Ok(Some(at + rest));
+                    return Ok(Some(Room::EndOfBlock { at, rest }));
                 }
                 let fragmented = usize::from(page.header().fragmented_bytes()) + rest;
                 if fragmented <= MAX_FRAGMENTED {
-                    self.link_freeblock(previous, block.next);
-                    self.header_edit().fragmented_bytes(fragmented as u8);
-                    return Ok(Some(at));
+                    return Ok(Some(Room::Block { previous, at, next: block.next, fragmented }));
                 }
             }
             previous = Some(at);
             least = at + block.size;
             at = block.next;
         }
-        if gap.len() < size + 2 {
-            return Ok(None);
+        Ok(None)
+    }
+
+    /// Takes the room found for a cell of `size` bytes; gives the cell's offset.
+    fn take(&mut self, room: Room, size: usize) -> usize {
+        match room {
+            Room::Gap(end) => self.take_from_gap(end, size),
+            Room::EndOfBlock { at, rest } => {
+                // The cell takes the end of the block: the list stays unchanged.
+                self.bytes[at + 2..at + 4].copy_from_slice(&(rest as u16).to_be_bytes());
+                at + rest
+            }
+            Room::Block { previous, at, next, fragmented } => {
+                self.link_freeblock(previous, next);
+                self.header_edit().fragmented_bytes(fragmented as u8);
+                at
+            }
         }
-        Ok(Some(self.take_from_gap(gap.end, size)))
     }
 
     fn take_from_gap(&mut self, end: usize, size: usize) -> usize {

@@ -194,11 +194,20 @@ fn decode_int(bytes: &[u8]) -> i64 {
 ///
 /// Cost: two passes over `values`, one reservation in `out`.
 pub fn encode_record(values: &[ValueRef<'_>], schema_format: u32, out: &mut Vec<u8>) {
+    encode_values(values.iter().copied(), schema_format, out);
+}
+
+/// As [`encode_record`], for values not side by side in memory.
+pub fn encode_values<'v>(
+    values: impl Iterator<Item = ValueRef<'v>> + Clone,
+    schema_format: u32,
+    out: &mut Vec<u8>,
+) {
     let constants = schema_format >= 4;
     let mut types_len = 0;
     let mut body = 0;
-    for value in values {
-        let (serial, length) = serial_type(*value, constants);
+    for value in values.clone() {
+        let (serial, length) = serial_type(value, constants);
         types_len += varint::len(serial);
         body += length;
     }
@@ -207,26 +216,35 @@ pub fn encode_record(values: &[ValueRef<'_>], schema_format: u32, out: &mut Vec<
     while types_len + varint::len(header_len as u64) != header_len {
         header_len = types_len + varint::len(header_len as u64);
     }
-    out.reserve(header_len + body);
-    varint::push(header_len as u64, out);
+    let start = out.len();
+    out.resize(start + header_len + body, 0);
+    let (header, mut rest) = out[start..].split_at_mut(header_len);
+    let mut at = varint::write(header_len as u64, header);
     for value in values {
-        varint::push(serial_type(*value, constants).0, out);
-    }
-    for value in values {
-        let (_, length) = serial_type(*value, constants);
-        match *value {
+        let (serial, length) = serial_type(value, constants);
+        match u8::try_from(serial) {
+            Ok(serial @ ..0x80) => {
+                header[at] = serial;
+                at += 1;
+            }
+            _ => at += varint::write(serial, &mut header[at..]),
+        }
+        let bytes;
+        (bytes, rest) = rest.split_at_mut(length);
+        match value {
             ValueRef::Null => {}
-            ValueRef::Int(int) => out.extend_from_slice(&int.to_be_bytes()[8 - length..]),
+            ValueRef::Int(int) => bytes.copy_from_slice(&int.to_be_bytes()[8 - length..]),
             ValueRef::Real(real) if length == 8 => {
-                out.extend_from_slice(&(real + 0.0).to_be_bytes());
+                bytes.copy_from_slice(&(real + 0.0).to_be_bytes());
             }
             ValueRef::Real(_) => {}
-            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => out.extend_from_slice(bytes),
+            ValueRef::Text(text) | ValueRef::Blob(text) => bytes.copy_from_slice(text),
         }
     }
 }
 
 /// Serial type and body length of a value to be written.
+#[inline]
 fn serial_type(value: ValueRef<'_>, constants: bool) -> (u64, usize) {
     match value {
         ValueRef::Null => (0, 0),

@@ -1,15 +1,18 @@
 //! Changing b-trees: rows and entries come and go, pages split and join.
 
+mod append;
 mod balance;
 mod content;
 mod copy;
 mod index;
 mod table;
+mod trail;
 mod whole;
 
+pub use append::NewEntry;
 pub use whole::BtreeKind;
 
-use shoal_format::cell::push_leaf_head;
+use shoal_format::cell::{MIN_SIZE, push_leaf_head};
 use shoal_format::overflow::{MAX_PAYLOAD, OverflowPage, local_len};
 use shoal_format::utf16::record_from_utf8;
 use shoal_format::{Corrupt, Page, PageKind, Payload, Pgno};
@@ -17,14 +20,7 @@ use shoal_format::{Corrupt, Page, PageKind, Payload, Pgno};
 use crate::cursor::{MAX_DEPTH, TreeKind};
 use crate::{Error, Transaction};
 use content::Content;
-
-/// One page on the way from a root to a place: `index` counts cells on the last page, children on
-/// the pages before.
-#[derive(Clone, Copy, Debug)]
-struct Step {
-    pgno: Pgno,
-    index: usize,
-}
+use trail::{Step, Trail};
 
 impl Transaction {
     /// Reads page `pgno` as page of a tree of `kind` at `depth` below its root.
@@ -41,26 +37,23 @@ impl Transaction {
         Ok(page)
     }
 
-    /// As [`Transaction::build_cell`], of a record with its texts in UTF-8, whatever the file has.
-    fn build_text_cell(&mut self, rowid: Option<i64>, record: &[u8]) -> Result<Vec<u8>, Error> {
-        let Some(order) = self.utf16() else { return self.build_cell(rowid, record) };
-        let mut wide = Vec::with_capacity(record.len() * 2);
-        record_from_utf8(record, order, self.file.header.schema_format, &mut wide)?;
-        Self::check_record(&wide)?;
-        self.build_cell(rowid, &wide)
-    }
-
-    /// Builds a leaf cell of `payload`. Bytes beyond the local part go to overflow pages, allocated
-    /// and written here.
-    fn build_cell(&mut self, rowid: Option<i64>, payload: &[u8]) -> Result<Vec<u8>, Error> {
+    /// Builds a leaf cell of `payload` in `cell`. Bytes beyond the local part go to overflow pages,
+    /// allocated and written here.
+    fn build_cell(
+        &mut self,
+        rowid: Option<i64>,
+        payload: &[u8],
+        cell: &mut Vec<u8>,
+    ) -> Result<(), Error> {
         let kind = if rowid.is_some() { PageKind::TableLeaf } else { PageKind::IndexLeaf };
         let usable = self.usable();
         let (local, rest) = payload.split_at(local_len(kind, usable, payload.len()));
-        let mut cell = Vec::with_capacity(local.len() + 22);
-        push_leaf_head(payload.len(), rowid, &mut cell);
+        cell.clear();
+        cell.reserve(local.len() + 22);
+        push_leaf_head(payload.len(), rowid, cell);
         cell.extend_from_slice(local);
         if rest.is_empty() {
-            return Ok(cell);
+            return Ok(());
         }
         let parts = rest.chunks(usable - OverflowPage::HEADER);
         let chain: Vec<Pgno> = parts.clone().map(|_| self.allocate()).collect::<Result<_, _>>()?;
@@ -69,7 +62,33 @@ impl Transaction {
             OverflowPage::write(&mut bytes[..usable], chain.get(number + 1).copied(), part);
         }
         cell.extend_from_slice(&chain[0].get().to_be_bytes());
-        Ok(cell)
+        Ok(())
+    }
+
+    /// Puts a row or an entry before cell `index` of the leaf at the end of `trail`. The texts of
+    /// `record` are in UTF-8, whatever the file has.
+    fn put_record(
+        &mut self,
+        trail: Trail,
+        index: usize,
+        rowid: Option<i64>,
+        record: &[u8],
+    ) -> Result<(), Error> {
+        let mut wide = Vec::new();
+        let record = match self.utf16() {
+            Some(order) => {
+                record_from_utf8(record, order, self.file.header.schema_format, &mut wide)?;
+                Self::check_record(&wide)?;
+                &wide
+            }
+            None => record,
+        };
+        let mut cell = std::mem::take(&mut self.changes_mut()?.cell);
+        let put = self
+            .build_cell(rowid, record, &mut cell)
+            .and_then(|()| self.put_cell(trail, index, &cell));
+        self.changes_mut()?.cell = cell;
+        put
     }
 
     /// Puts the pages of an overflow chain on the freelist.
@@ -98,27 +117,25 @@ impl Transaction {
     }
 
     /// Puts `cell` before cell `index` of the last page of `trail`, splitting pages as needed.
-    fn put_cell(&mut self, mut trail: Vec<Step>, index: usize, cell: &[u8]) -> Result<(), Error> {
+    fn put_cell(&mut self, trail: Trail, index: usize, cell: &[u8]) -> Result<(), Error> {
         let Some(&Step { pgno, .. }) = trail.last() else { return Ok(()) };
-        let mut scratch = std::mem::take(&mut self.changes_mut()?.scratch);
-        let fits = self.edit_btree(pgno)?.insert(index, cell, &mut scratch);
-        self.changes_mut()?.scratch = scratch;
-        if fits? {
-            return Ok(());
+        let view = self.btree_page(pgno)?;
+        let at_end = index == view.cell_count();
+        if view.free_bytes()? >= cell.len().max(MIN_SIZE) + 2 {
+            let mut scratch = std::mem::take(&mut self.changes_mut()?.scratch);
+            let fits = self.edit_btree(pgno)?.insert(index, cell, &mut scratch);
+            self.changes_mut()?.scratch = scratch;
+            if fits? {
+                if at_end {
+                    self.note_tail(&trail)?;
+                }
+                return Ok(());
+            }
         }
         let view = self.btree_page(pgno)?;
-        let append = index == view.cell_count() && self.is_rightmost(&trail)?;
-        if append && view.kind() == PageKind::TableLeaf && trail.len() > 1 && index > 0 {
-            // Rows arriving in order: the full leaf stays as it is, and the row gets a new leaf.
-            let last = view.rowid(index - 1)?;
-            let new = self.allocate()?;
-            self.rewrite_page(new, PageKind::TableLeaf, None, [cell])?;
-            trail.pop();
-            let parent = *trail.last().expect("the trail had two steps");
-            self.edit_btree(parent.pgno)?.set_child(parent.index, new)?;
-            let mut divider = [0; 13];
-            let size = shoal_format::TableInteriorCell::write(pgno, last, &mut divider);
-            return self.put_cell(trail, parent.index, &divider[..size]);
+        let append = at_end && self.is_rightmost(&trail)?;
+        if append && index > 1 {
+            return self.append_page(trail, cell);
         }
         let mut content = Content::of(&view)?;
         content.insert(index, cell);
@@ -137,7 +154,7 @@ impl Transaction {
 
     /// After a removal from the last page of `trail`: joins or refills a page more than two
     /// thirds free.
-    fn settle_if_sparse(&mut self, trail: Vec<Step>) -> Result<(), Error> {
+    fn settle_if_sparse(&mut self, trail: Trail) -> Result<(), Error> {
         let Some(&Step { pgno, .. }) = trail.last() else { return Ok(()) };
         if trail.len() == 1 {
             return Ok(());

@@ -38,7 +38,26 @@ pub(crate) struct Changes {
     failed: bool,
     /// A buffer for packing pages.
     pub(crate) scratch: Vec<u8>,
+    /// A buffer for cells.
+    pub(crate) cell: Vec<u8>,
+    /// The known ends of trees, the latest first.
+    tails: Vec<Tail>,
 }
+
+/// The rightmost leaf of a tree, the place of rows and entries arriving in order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tail {
+    pub(crate) root: Pgno,
+    pub(crate) leaf: Pgno,
+    /// The largest rowid; 0 in an index.
+    pub(crate) rowid: i64,
+}
+
+/// Trees whose ends are known at once.
+const TAILS_MAX: usize = 8;
+
+/// The longest page, of zeroes.
+static ZEROES: [u8; 1 << 16] = [0; 1 << 16];
 
 #[derive(Clone, Debug)]
 struct Dirty {
@@ -56,6 +75,8 @@ impl Changes {
             epoch: 0,
             failed: false,
             scratch: Vec::new(),
+            cell: Vec::new(),
+            tails: Vec::new(),
         }
     }
 
@@ -113,14 +134,59 @@ impl Changes {
         }
     }
 
+    /// The end of the tree at `root`, if known.
+    #[inline]
+    pub(crate) fn tail(&self, root: Pgno) -> Option<Tail> {
+        self.tails.iter().find(|tail| tail.root == root).copied()
+    }
+
+    /// Notes the end of a tree: `tail.leaf` is its rightmost leaf and was changed.
+    pub(crate) fn set_tail(&mut self, tail: Tail) {
+        self.tails.retain(|known| known.root != tail.root);
+        self.tails.truncate(TAILS_MAX - 1);
+        self.tails.insert(0, tail);
+    }
+
+    /// Notes a larger rowid at the end of a table.
+    #[inline]
+    pub(crate) fn set_tail_rowid(&mut self, root: Pgno, rowid: i64) {
+        if let Some(tail) = self.tails.iter_mut().find(|tail| tail.root == root) {
+            tail.rowid = rowid;
+        }
+    }
+
+    /// A changing leaf may be the end of its tree no more.
+    #[inline]
+    fn forget_tail(&mut self, leaf: Pgno) {
+        if self.tails.iter().any(|tail| tail.leaf == leaf) {
+            self.tails.retain(|tail| tail.leaf != leaf);
+        }
+    }
+
+    /// A changed page free to change further: no savepoint keeps its present bytes. `None` for any
+    /// other page, and after a failed change. The known ends of trees stay known.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, pgno: Pgno) -> Option<&mut [u8]> {
+        if self.failed {
+            return None;
+        }
+        let dirty = self.dirty.get_mut(&pgno)?;
+        if !self.savepoints.is_empty() && dirty.epoch != self.epoch {
+            return None;
+        }
+        Arc::get_mut(&mut dirty.bytes)
+    }
+
     /// Makes `bytes` the content of page `pgno`.
     fn put(&mut self, pgno: Pgno, bytes: Arc<[u8]>) {
+        self.forget_tail(pgno);
         self.keep(pgno);
         self.dirty.insert(pgno, Dirty { bytes, epoch: self.epoch });
     }
 
     /// Drops the changes of page `pgno`, whose content no longer matters.
     pub(crate) fn forget(&mut self, pgno: Pgno) {
+        self.forget_tail(pgno);
         self.keep(pgno);
         self.dirty.remove(&pgno);
     }
@@ -158,6 +224,7 @@ impl Transaction {
         }
         changes.epoch += 1;
         changes.failed = false;
+        changes.tails.clear();
         self.file = savepoint.file;
         Ok(())
     }
@@ -208,6 +275,7 @@ impl Transaction {
             self.changes_mut()?.put(pgno, bytes);
         }
         let changes = self.changes_mut()?;
+        changes.forget_tail(pgno);
         changes.keep(pgno);
         let dirty = changes.dirty.get_mut(&pgno).expect("it was put there above");
         // Copies the page when a savepoint still has the old version.
@@ -232,7 +300,7 @@ impl Transaction {
         fill: impl FnOnce(&mut [u8]) -> Result<(), Corrupt>,
     ) -> Result<(), Error> {
         let size = self.file.header.page_size as usize;
-        let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, size).collect();
+        let mut bytes: Arc<[u8]> = Arc::from(&ZEROES[..size]);
         let target = Arc::get_mut(&mut bytes).expect("nobody else has seen it");
         if !fresh && self.file.header.reserved > 0 {
             let usable = self.usable();

@@ -33,7 +33,7 @@ mod version;
 mod wal;
 mod watch;
 
-pub use btree::BtreeKind;
+pub use btree::{BtreeKind, NewEntry};
 pub use changes::Savepoint;
 pub use commit::CommitSeq;
 pub use cursor::{IndexCursor, Place, TableCursor};
@@ -48,7 +48,7 @@ pub use shoal_format::utf16;
 pub use shoal_format::{
     ByteOrder, Collation, ColumnFinder, ColumnPlace, Corrupt, FileHeader, HeaderWalk, KeyColumn,
     KeyOrder, LeafCell, Page, Payload, Pgno, Record, Stored, TextEncoding, TextProbe, ValueRef,
-    Values, encode_record,
+    Values, encode_record, encode_values,
 };
 pub use shoal_vfs as vfs;
 pub use store::{Access, Locking, Mode, Options, Store};

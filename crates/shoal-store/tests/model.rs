@@ -10,7 +10,7 @@ use std::path::Path;
 use common::{SCHEMA, ask_sqlite, database, open, orders, record, root};
 use proptest::prelude::*;
 use shoal_store::vfs::MemVfs;
-use shoal_store::{Access, Mode, Pgno, Transaction, ValueRef};
+use shoal_store::{Access, Mode, NewEntry, Pgno, Transaction, ValueRef};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -71,11 +71,20 @@ impl Pair {
     fn put(&mut self, rowid: i64, row: Row) {
         self.remove_entries(rowid);
         let bytes = record(&[ValueRef::Text(&row.0), ValueRef::Blob(&row.1)]);
-        self.txn.table_insert(self.table, rowid, &bytes).unwrap();
-        for ((root, entry), order) in
-            self.indexes.into_iter().zip(Self::entries(rowid, &row)).zip(orders())
-        {
-            self.txn.index_insert(root, &entry, &order).unwrap();
+        let (entries, orders) = (Self::entries(rowid, &row), orders());
+        // Every other row goes into all trees at once.
+        let at_once = rowid % 2 == 0;
+        if at_once {
+            let new = self.indexes.into_iter().zip(&entries).zip(&orders);
+            let new = new.map(|((root, record), order)| NewEntry { root, record, order });
+            self.txn.insert_row(self.table, rowid, &bytes, new).unwrap();
+        } else {
+            self.txn.table_insert(self.table, rowid, &bytes).unwrap();
+        }
+        for ((root, entry), order) in self.indexes.into_iter().zip(entries).zip(orders) {
+            if !at_once {
+                self.txn.index_insert(root, &entry, &order).unwrap();
+            }
             // Once more changes nothing.
             self.txn.index_insert(root, &entry, &order).unwrap();
         }

@@ -8,7 +8,9 @@ use std::path::Path;
 
 use common::{SCHEMA, ask_sqlite, database, open, options, record, root};
 use shoal_store::vfs::MemVfs;
-use shoal_store::{Access, BtreeKind, Error, KeyOrder, Mode, Pgno, Store, Transaction, ValueRef};
+use shoal_store::{
+    Access, BtreeKind, Error, KeyOrder, Mode, NewEntry, Pgno, Store, Transaction, ValueRef,
+};
 use shoal_testkit::alloc::{CountingAllocator, count};
 
 #[global_allocator]
@@ -97,6 +99,42 @@ fn rows_that_arrive_in_order_leave_full_pages() {
     );
     let theirs = theirs.len() / 1024;
     assert!(ours as usize <= theirs, "{ours} pages, SQLite's {theirs}");
+}
+
+#[test]
+fn a_row_goes_into_all_of_its_trees_or_into_none() {
+    let (_, store) = disk(512, ONE_INDEX);
+    let mut txn = store.begin(Mode::Write).unwrap();
+    fill(&mut txn, 0..500);
+    let (table, index) = (root(&txn, "t"), root(&txn, "i"));
+    let order = KeyOrder::binary();
+    let long = vec![b'x'; 40];
+    let mut put = |rowid: i64, a: &[u8], last: Pgno| {
+        let values = [ValueRef::Text(a), ValueRef::Null];
+        let entry = record(&[values[0], ValueRef::Int(rowid)]);
+        let entries = [index, last].map(|root| NewEntry { root, record: &entry, order: &order });
+        let many = if last == index { &entries[..1] } else { &entries[..] };
+        let done = txn.insert_row(table, rowid, &record(&values), many.iter().copied());
+        let is_there = txn.table(table).unwrap().seek(rowid).unwrap();
+        let key = [values[0], ValueRef::Int(rowid)];
+        assert_eq!(txn.index(index).unwrap().seek(&key, &order).unwrap(), is_there);
+        (done, is_there)
+    };
+    // The tree that comes last is no index, so every row fails after the first two took it: rows
+    // with room where they belong and rows that split pages.
+    for rowid in 500..560 {
+        assert!(matches!(put(rowid, &long, table), (Err(Error::Corrupt(_)), false)));
+    }
+    assert!(matches!(put(500, b"a", index), (Ok(()), true)));
+    for rowid in 501..600 {
+        let a = if rowid % 2 == 0 { &long[..] } else { &b"0"[..] };
+        assert!(matches!(put(rowid, a, index), (Ok(()), true)));
+        assert!(matches!(put(rowid + 1000, a, table), (Err(Error::Corrupt(_)), false)));
+    }
+    assert_eq!(txn.last_rowid(table), Some(599));
+    assert!(txn.table_delete(table, 599).unwrap());
+    assert!(txn.last_rowid(table).is_none_or(|last| last == 598));
+    txn.commit().unwrap();
 }
 
 #[test]

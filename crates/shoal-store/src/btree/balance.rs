@@ -7,7 +7,8 @@
 use shoal_format::page::header_start;
 use shoal_format::{Corrupt, Page, PageEdit, PageKind, Pgno, TableInteriorCell, TableLeafCell};
 
-use super::{Content, Step};
+use super::Content;
+use super::trail::{Step, Trail};
 use crate::{Error, Transaction};
 
 /// Most pages sharing their cells at once.
@@ -19,7 +20,7 @@ impl Transaction {
     /// left full.
     pub(super) fn settle(
         &mut self,
-        mut trail: Vec<Step>,
+        mut trail: Trail,
         mut content: Content,
         append: bool,
     ) -> Result<(), Error> {
@@ -219,7 +220,7 @@ impl Transaction {
     }
 
     /// An error when a page would be used twice: the file's pages are tangled.
-    fn check_distinct(&self, pages: &[Pgno], trail: &[Step]) -> Result<(), Error> {
+    pub(super) fn check_distinct(&self, pages: &[Pgno], trail: &[Step]) -> Result<(), Error> {
         let above = &trail[..trail.len() - 1];
         for (number, page) in pages.iter().enumerate() {
             if pages[..number].contains(page) || above.iter().any(|step| step.pgno == *page) {

@@ -25,7 +25,7 @@ impl Transaction {
         self.change(|txn| {
             let mut cursor = from.table(from_root)?;
             let mut more = cursor.first()?;
-            let mut record = Vec::new();
+            let (mut record, mut cell) = (Vec::new(), Vec::new());
             let mut last: Option<i64> = None;
             while more {
                 let own = cursor.rowid()?;
@@ -39,7 +39,7 @@ impl Transaction {
                 if let Some((page, index)) = cursor.leaf() {
                     from.read_payload(page.table_leaf(index)?.payload, &mut record)?;
                 }
-                let cell = txn.build_cell(Some(rowid), &record)?;
+                txn.build_cell(Some(rowid), &record, &mut cell)?;
                 txn.put_at_end(root, TreeKind::Table, &cell)?;
                 last = Some(rowid);
                 more = cursor.next()?;
@@ -62,10 +62,10 @@ impl Transaction {
         self.change(|txn| {
             let mut cursor = from.index(from_root)?;
             let mut more = cursor.first()?;
-            let mut record = Vec::new();
+            let (mut record, mut cell) = (Vec::new(), Vec::new());
             while more {
                 from.read_payload(cursor.cell_payload()?, &mut record)?;
-                let cell = txn.build_cell(None, &record)?;
+                txn.build_cell(None, &record, &mut cell)?;
                 txn.put_at_end(root, TreeKind::Index, &cell)?;
                 more = cursor.next()?;
             }
@@ -74,7 +74,7 @@ impl Transaction {
     }
 
     fn put_at_end(&mut self, root: Pgno, kind: TreeKind, cell: &[u8]) -> Result<(), Error> {
-        let mut trail = Vec::with_capacity(8);
+        let mut trail = Trail::new();
         let mut pgno = root;
         loop {
             let view = self.tree_page(pgno, kind, trail.len())?;

@@ -6,7 +6,8 @@ use shoal_format::page::header_start;
 use shoal_format::utf16::Utf16Key;
 use shoal_format::{Corrupt, IndexCell, KeyOrder, PageKind, Pgno, Record, ValueRef};
 
-use super::{Content, Step};
+use super::Content;
+use super::trail::{Step, Trail};
 use crate::cursor::{TreeKind, partition};
 use crate::{Error, Transaction};
 
@@ -23,22 +24,27 @@ impl Transaction {
         order: &KeyOrder,
     ) -> Result<(), Error> {
         Self::check_record(record)?;
-        let key = columns(record)?;
-        self.change(|txn| {
-            let (mut trail, mut found) = txn.find_entry(root, &key, order)?;
-            if found {
-                // Equal is not identical: 1 and 1.0, or texts differing in case.
-                txn.remove_entry(trail, order)?;
-                (trail, found) = txn.find_entry(root, &key, order)?;
-                if found {
-                    let why = "has an entry twice, columns";
-                    return Err(Corrupt::on_page(root, "index", why, key.len() as u64).into());
-                }
+        with_columns(record, |key| {
+            if self.is_behind_tail(root, key, order)? == Some(true)
+                && self.push_at_tail(root, None, record)?
+            {
+                return Ok(());
             }
-            let cell = txn.build_text_cell(None, record)?;
-            let index = trail[trail.len() - 1].index;
-            txn.put_cell(trail, index, &cell)
-        })
+            self.change(|txn| {
+                let (mut trail, mut found) = txn.find_entry(root, key, order)?;
+                if found {
+                    // Equal is not identical: 1 and 1.0, or texts differing in case.
+                    txn.remove_entry(trail, order)?;
+                    (trail, found) = txn.find_entry(root, key, order)?;
+                    if found {
+                        let why = "has an entry twice, columns";
+                        return Err(Corrupt::on_page(root, "index", why, key.len() as u64).into());
+                    }
+                }
+                let index = trail[trail.len() - 1].index;
+                txn.put_record(trail, index, None, record)
+            })
+        })?
     }
 
     /// Removes the entry equal to `record` in every column from the index at `root`; false when
@@ -52,25 +58,26 @@ impl Transaction {
         record: &[u8],
         order: &KeyOrder,
     ) -> Result<bool, Error> {
-        let key = columns(record)?;
-        self.change(|txn| {
-            let (trail, found) = txn.find_entry(root, &key, order)?;
-            if found {
-                txn.remove_entry(trail, order)?;
-            }
-            Ok(found)
-        })
+        with_columns(record, |key| {
+            self.change(|txn| {
+                let (trail, found) = txn.find_entry(root, key, order)?;
+                if found {
+                    txn.remove_entry(trail, order)?;
+                }
+                Ok(found)
+            })
+        })?
     }
 
     /// Returns the way to the entry beginning with `key`, perhaps on an interior page, and true; or
     /// the way to the place on a leaf for such an entry, and false.
-    fn find_entry(
+    pub(super) fn find_entry(
         &self,
         root: Pgno,
         key: &[ValueRef<'_>],
         order: &KeyOrder,
-    ) -> Result<(Vec<Step>, bool), Error> {
-        let mut trail = Vec::with_capacity(8);
+    ) -> Result<(Trail, bool), Error> {
+        let mut trail = Trail::new();
         let mut buffer = Vec::new();
         let mut pgno = root;
         let wide = self.utf16().map(|order| Utf16Key::new(key, order));
@@ -94,7 +101,7 @@ impl Transaction {
     }
 
     /// Removes the entry at the end of `trail`, with its overflow pages.
-    fn remove_entry(&mut self, mut trail: Vec<Step>, order: &KeyOrder) -> Result<(), Error> {
+    fn remove_entry(&mut self, mut trail: Trail, order: &KeyOrder) -> Result<(), Error> {
         let Step { pgno, index } = trail[trail.len() - 1];
         let view = self.btree_page(pgno)?;
         let cell = view.index(index)?;
@@ -131,7 +138,8 @@ impl Transaction {
         let mut record = Vec::new();
         let cell = IndexCell::parse(&before, PageKind::IndexLeaf, self.usable())?;
         self.read_record(cell.payload, &mut record)?;
-        let (mut trail, found) = self.find_entry(root, &columns(&record)?, order)?;
+        let found = with_columns(&record, |key| self.find_entry(root, key, order))?;
+        let (mut trail, found) = found?;
         let Step { pgno, index } = trail[trail.len() - 1];
         let left = self.btree_page(pgno)?.index(index).map(|cell| cell.left);
         match left {
@@ -147,7 +155,7 @@ impl Transaction {
     }
 
     /// Appends to `trail` the way from page `pgno` to the last entry of its rightmost leaf.
-    fn down_last(&self, pgno: Pgno, trail: &mut Vec<Step>) -> Result<(), Error> {
+    fn down_last(&self, pgno: Pgno, trail: &mut Trail) -> Result<(), Error> {
         self.down_last_page(pgno, trail)?;
         let leaf = trail.last_mut().expect("a step was pushed");
         leaf.index = leaf.index.checked_sub(1).ok_or_else(|| {
@@ -158,7 +166,7 @@ impl Transaction {
     }
 
     /// Appends to `trail` the way from page `pgno` to the end of its rightmost leaf.
-    fn down_last_page(&self, mut pgno: Pgno, trail: &mut Vec<Step>) -> Result<(), Error> {
+    pub(super) fn down_last_page(&self, mut pgno: Pgno, trail: &mut Trail) -> Result<(), Error> {
         loop {
             let view = self.tree_page(pgno, TreeKind::Index, trail.len())?;
             let index = view.cell_count();
@@ -171,6 +179,24 @@ impl Transaction {
     }
 }
 
-fn columns(record: &[u8]) -> Result<Vec<ValueRef<'_>>, Corrupt> {
-    Record::new(record)?.values().collect()
+/// Calls `work` with the columns of a record. Cost: allocates for more than 16 of them.
+///
+/// # Errors
+/// [`Corrupt`] when `record` is no record.
+pub(super) fn with_columns<T>(
+    record: &[u8],
+    work: impl FnOnce(&[ValueRef<'_>]) -> T,
+) -> Result<T, Corrupt> {
+    let mut few = [ValueRef::Null; 16];
+    let mut count = 0;
+    for value in Record::new(record)?.values() {
+        let value = value?;
+        let Some(place) = few.get_mut(count) else {
+            let all: Vec<ValueRef<'_>> = Record::new(record)?.values().collect::<Result<_, _>>()?;
+            return Ok(work(&all));
+        };
+        *place = value;
+        count += 1;
+    }
+    Ok(work(&few[..count]))
 }

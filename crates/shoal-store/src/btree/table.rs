@@ -2,7 +2,7 @@
 
 use shoal_format::Pgno;
 
-use super::Step;
+use super::trail::{Step, Trail};
 use crate::cursor::{TreeKind, lower_bound};
 use crate::{Error, Transaction};
 
@@ -14,13 +14,15 @@ impl Transaction {
     /// a page not readable.
     pub fn table_insert(&mut self, root: Pgno, rowid: i64, record: &[u8]) -> Result<(), Error> {
         Self::check_record(record)?;
+        if self.append_row(root, rowid, record)? {
+            return Ok(());
+        }
         self.change(|txn| {
             let (trail, index, found) = txn.find_row(root, rowid)?;
             if found {
                 txn.remove_row(&trail, index)?;
             }
-            let cell = txn.build_text_cell(Some(rowid), record)?;
-            txn.put_cell(trail, index, &cell)
+            txn.put_record(trail, index, Some(rowid), record)
         })
     }
 
@@ -40,8 +42,8 @@ impl Transaction {
     }
 
     /// Returns the way to the leaf for `rowid`, the place there, and true when the row exists.
-    fn find_row(&self, root: Pgno, rowid: i64) -> Result<(Vec<Step>, usize, bool), Error> {
-        let mut trail = Vec::with_capacity(8);
+    pub(super) fn find_row(&self, root: Pgno, rowid: i64) -> Result<(Trail, usize, bool), Error> {
+        let mut trail = Trail::new();
         let mut pgno = root;
         loop {
             let view = self.tree_page(pgno, TreeKind::Table, trail.len())?;
