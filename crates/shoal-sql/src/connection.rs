@@ -69,6 +69,8 @@ pub struct Connection {
     states: States,
     /// What a table writer's functions see.
     session: Option<StatementSession>,
+    /// Memory of writing statements, from one to the next.
+    scratch: write::Scratch,
     /// How the names of tables begin that statements may not change.
     reserved: Option<&'static str>,
     /// Statements prepared now run no triggers.
@@ -112,6 +114,7 @@ impl Connection {
             data_versions: DataVersions::default(),
             states: States::default(),
             session: None,
+            scratch: write::Scratch::default(),
             reserved: None,
             silences_triggers: false,
         };
@@ -660,10 +663,15 @@ impl Connection {
         let session = self.environment.session(self.counts, &self.control, &self.store);
         let session = self.session.insert(session);
         let schema = main_schema(&self.schemas)?;
-        let outstanding = &mut self.outstanding;
-        let parameters = &[];
-        let running =
-            write::Running { transaction, attached: &[], schema, session, parameters, outstanding };
+        let running = write::Running {
+            transaction,
+            attached: &[],
+            schema,
+            session,
+            parameters: &[],
+            outstanding: &mut self.outstanding,
+            scratch: &mut self.scratch,
+        };
         TableWriter::new(running, table)
     }
 
@@ -725,6 +733,7 @@ impl Connection {
                 counts,
                 store,
                 outstanding,
+                scratch,
                 ..
             } = connection;
             schemas.refresh_main(store, transaction)?;
@@ -740,6 +749,7 @@ impl Connection {
                 session: &session,
                 parameters: &statement.parameters,
                 outstanding,
+                scratch,
             };
             let counts_changes = plan.changes_rows(running.outstanding.defers_all);
             let result = write::execute(plan, running);

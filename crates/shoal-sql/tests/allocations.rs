@@ -187,3 +187,48 @@ fn queries_within_allocate_nothing_for_a_row() {
         assert!(many <= few + 40, "{query}: {few}, {many}");
     }
 }
+
+#[test]
+fn rows_that_are_inserted_allocate_next_to_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    let create = "CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT NOT NULL, b INTEGER, c REAL);
+                  CREATE INDEX i ON t(b);";
+    rusqlite::Connection::open(&path).unwrap().execute_batch(create).unwrap();
+    let store = Store::open(Arc::new(OsVfs::new()), &path, Access::ReadWrite).unwrap();
+    let mut connection = Connection::open(store).unwrap();
+    let mut statement = connection.prepare("INSERT INTO t VALUES (?1, ?2, ?3, 1.5)").unwrap();
+    connection.begin(Mode::Write).unwrap();
+    let text = "a text that is in no register".as_bytes();
+    let mut insert = |connection: &mut Connection, id: i64| {
+        statement.bind(1, id).unwrap();
+        statement.bind_ref(2, shoal_sql::ValueRef::Text(text)).unwrap();
+        statement.bind(3, id * 2).unwrap();
+        assert_eq!(connection.execute(&mut statement).unwrap(), 1);
+    };
+    insert(&mut connection, 1);
+    let rows = 5_000;
+    let ((), allocations) = count(|| (2..=rows).for_each(|id| insert(&mut connection, id)));
+    // Pages are new ones, and so are the buffers of a page that is split.
+    let most = rows as u64 / 8;
+    assert!(allocations < most, "{allocations} allocations for {rows} rows");
+    let ((), allocations) = count(|| {
+        let mut writer = connection.table_writer("t").unwrap();
+        for id in rows + 1..=2 * rows {
+            let values = [
+                shoal_sql::ValueRef::Int(id),
+                shoal_sql::ValueRef::Text(text),
+                shoal_sql::ValueRef::Int(id * 2),
+                shoal_sql::ValueRef::Null,
+            ];
+            assert_eq!(writer.insert(&values).unwrap(), id);
+        }
+    });
+    assert!(allocations < most, "{allocations} allocations for {rows} rows by a writer");
+    connection.commit().unwrap();
+    drop(connection);
+    let peer = rusqlite::Connection::open(&path).unwrap();
+    let sql = "SELECT (SELECT * FROM pragma_integrity_check) || count(*) || ' ' || sum(b) FROM t";
+    let answer: String = peer.query_row(sql, (), |row| row.get(0)).unwrap();
+    assert_eq!(answer, format!("ok{} {}", 2 * rows, 2 * rows * (2 * rows + 1)));
+}

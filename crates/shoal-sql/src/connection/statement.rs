@@ -10,7 +10,7 @@ use crate::parse::ast::{Name, TransactionMode};
 use crate::plan::{Program, tree};
 use crate::rows::General;
 use crate::schema::Schema;
-use crate::value::Value;
+use crate::value::{Value, ValueRef, assign};
 use crate::write;
 use crate::{Connection, Error};
 
@@ -156,6 +156,22 @@ impl Statement {
         match slot {
             Some(slot) => {
                 *slot = value.into();
+                Ok(())
+            }
+            None => Err(Error::Misuse { what: "no parameter has that number" }),
+        }
+    }
+
+    /// As [`Statement::bind`], copying the value into the memory of the parameter's last text or
+    /// blob: binding one after the other allocates nothing.
+    ///
+    /// # Errors
+    /// As [`Statement::bind`].
+    pub fn bind_ref(&mut self, index: usize, value: ValueRef<'_>) -> Result<(), Error> {
+        let slot = index.checked_sub(1).and_then(|index| self.parameters.get_mut(index));
+        match slot {
+            Some(slot) => {
+                assign(slot, value);
                 Ok(())
             }
             None => Err(Error::Misuse { what: "no parameter has that number" }),

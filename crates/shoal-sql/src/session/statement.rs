@@ -1,8 +1,8 @@
 //! The session of one statement: its time, its counts, its budget.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use shoal_store::vfs::{Clock, Entropy, File, OsClock, OsEntropy};
 use shoal_store::{Store, Watch};
@@ -34,7 +34,7 @@ impl Environment {
         let budget = |max| (Arc::new(Budget::new(max)), store.clone());
         StatementSession {
             counts: running,
-            now_unix_ms: self.clock.unix_ms(),
+            now_unix_ms: OnceLock::new(),
             clock: Arc::clone(&self.clock),
             entropy: Arc::clone(&self.entropy),
             watch: Arc::clone(&control.watch),
@@ -74,7 +74,8 @@ impl RunningCounts {
 /// The session of one statement: the time stands still while the statement runs.
 pub(crate) struct StatementSession {
     counts: RunningCounts,
-    now_unix_ms: i64,
+    /// Read at the first question for the time.
+    now_unix_ms: OnceLock<i64>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     watch: Arc<Watch>,
@@ -131,7 +132,7 @@ impl Session for StatementSession {
     }
 
     fn now_unix_ms(&self) -> i64 {
-        self.now_unix_ms
+        *self.now_unix_ms.get_or_init(|| self.clock.unix_ms())
     }
 
     fn local_offset_s(&self, unix_s: i64) -> Option<i64> {

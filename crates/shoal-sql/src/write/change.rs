@@ -82,6 +82,13 @@ impl Changer {
         })
     }
 
+    /// True when storing a checked row changes all or nothing: a table with rowids, and no row
+    /// replaced.
+    pub(crate) fn stores_whole(&self) -> bool {
+        let table = &*self.rows.table;
+        !table.without_rowid && !table.autoincrement && !self.replaces()
+    }
+
     /// The same for a statement that may replace rows, or update them by its clauses.
     ///
     /// # Errors

@@ -238,16 +238,16 @@ pub(crate) fn fits_types(table: &Table, row: &Row) -> bool {
 fn check_types(table: &Table, row: &Row) -> Result<(), Failure> {
     for (index, column) in table.columns.iter().enumerate() {
         let value = &row.values[index];
-        let declared = column.declared_type.to_ascii_uppercase();
-        let fits = match (declared.as_str(), value) {
-            (_, Value::Null) | ("ANY", _) => true,
-            ("INT" | "INTEGER", value) => matches!(value, Value::Int(_)),
-            ("REAL", value) => matches!(value, Value::Real(_)),
-            ("TEXT", value) => matches!(value, Value::Text(_)),
-            ("BLOB", value) => matches!(value, Value::Blob(_)),
-            _ => true,
+        let is = |word: &str| column.declared_type.eq_ignore_ascii_case(word);
+        let fits = match value {
+            Value::Null => true,
+            Value::Int(_) => !is("REAL") && !is("TEXT") && !is("BLOB"),
+            Value::Real(_) => !is("INT") && !is("INTEGER") && !is("TEXT") && !is("BLOB"),
+            Value::Text(_) => !is("INT") && !is("INTEGER") && !is("REAL") && !is("BLOB"),
+            Value::Blob(_) => !is("INT") && !is("INTEGER") && !is("REAL") && !is("TEXT"),
         };
         if !fits && table.rowid_alias != Some(index) {
+            let declared = column.declared_type.to_ascii_uppercase();
             let class = match value {
                 Value::Int(_) => "INT".to_owned(),
                 value => value.type_name().to_ascii_uppercase(),

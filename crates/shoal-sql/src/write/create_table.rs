@@ -7,6 +7,7 @@ use shoal_store::{BtreeKind, Pgno};
 use super::constraints::Constraints;
 use super::insert::Inserter;
 use super::query::RowQuery;
+use super::row::Row;
 use super::rows::Rows;
 use super::schema_rows::SchemaRow;
 use super::target::check_database;
@@ -287,8 +288,10 @@ fn fill(
     rows: Vec<Vec<Value>>,
 ) -> Result<(), Failure> {
     let inserter = Inserter::plain(context.schema, table)?;
+    let mut row = Row::default();
     for values in rows {
-        inserter.insert(context, values.into_iter().map(Some).collect(), None)?;
+        inserter.make(context, &mut row, |column| values.get(column).map(Value::as_ref))?;
+        inserter.insert(context, &mut row, None)?;
     }
     Ok(())
 }

@@ -14,20 +14,74 @@ use super::upsert::{self, Upserts};
 use super::{Context, Done, Failure};
 use crate::Error;
 use crate::error::NameKind;
-use crate::parse::ast::{Insert, InsertSource, Name, SelectCore, TriggerEvent};
+use crate::parse::ast::{
+    Expr, ExprKind, Insert, InsertSource, Name, Select, SelectCore, TriggerEvent,
+};
 use crate::resolve::Around;
 use crate::schema::{Schema, Table};
 use crate::session::Counts;
-use crate::value::Value;
+use crate::value::{Value, ValueRef, assign};
 
 /// A prepared `INSERT`.
 #[derive(Debug)]
 pub(crate) struct InsertPlan {
     inserter: Inserter,
-    /// `None` for `DEFAULT VALUES`.
-    source: Option<RowQuery>,
-    /// What each value of the source is for.
-    targets: Vec<Target>,
+    source: Source,
+    /// The place in the source's rows of each column's value; the others take their defaults.
+    columns: Vec<Option<usize>>,
+    /// The place of the rowid's value, unless a column is the rowid.
+    rowid: Option<usize>,
+}
+
+/// Where rows come from.
+#[derive(Debug)]
+enum Source {
+    /// `DEFAULT VALUES`: one row.
+    Defaults,
+    /// `VALUES` of constants and parameters.
+    Rows(Vec<Vec<Given>>),
+    Query(Box<RowQuery>),
+}
+
+/// A value known without running a query.
+#[derive(Debug)]
+enum Given {
+    Constant(Value),
+    /// By number, from 1.
+    Parameter(usize),
+}
+
+impl Given {
+    fn value<'v>(&'v self, parameters: &'v [Value]) -> ValueRef<'v> {
+        match self {
+            Given::Constant(value) => value.as_ref(),
+            Given::Parameter(number) => {
+                parameters.get(number - 1).map_or(ValueRef::Null, Value::as_ref)
+            }
+        }
+    }
+}
+
+/// The rows of a `VALUES` of constants and parameters alone.
+fn given_rows(select: &Select) -> Option<Vec<Vec<Given>>> {
+    let SelectCore::Values(values) = &select.first else { return None };
+    let is_plain = select.with.is_none()
+        && select.compounds.is_empty()
+        && select.order_by.is_empty()
+        && select.limit.is_none();
+    let given = |expr: &Expr| match &expr.kind {
+        ExprKind::Literal(value) => Some(Given::Constant(value.clone())),
+        ExprKind::Parameter(number) => Some(Given::Parameter(*number)),
+        _ => None,
+    };
+    let row = |row: &Vec<Expr>| row.iter().map(given).collect();
+    values
+        .rows
+        .iter()
+        .filter(|_| is_plain)
+        .map(row)
+        .collect::<Option<Vec<_>>>()
+        .filter(|rows| !rows.is_empty())
 }
 
 /// Where a value goes.
@@ -92,7 +146,19 @@ pub(crate) fn prepare(
         returning: Returning::compile(within, &table, &insert.table, columns, around)?,
         firing,
     };
-    Ok(InsertPlan { inserter, source, targets })
+    let place = |wanted: Target| targets.iter().position(|target| *target == wanted);
+    let columns = (0..table.columns.len()).map(|column| place(Target::Column(column)));
+    let (columns, rowid) = (columns.collect(), place(Target::Rowid));
+    let given = match &insert.source {
+        InsertSource::DefaultValues => None,
+        InsertSource::Select(select) => given_rows(select),
+    };
+    let source = match (given, source) {
+        (_, None) => Source::Defaults,
+        (Some(rows), _) => Source::Rows(rows),
+        (None, Some(query)) => Source::Query(Box::new(query)),
+    };
+    Ok(InsertPlan { inserter, source, columns, rowid })
 }
 
 /// True for a source of one row, without a query.
@@ -194,43 +260,81 @@ impl InsertPlan {
         self.inserter.returning.as_ref()
     }
 
+    /// True when all of the statement happens or nothing does, without a savepoint: one row, stored
+    /// as a whole, with nothing after.
+    pub(crate) fn stores_whole(&self) -> bool {
+        let is_one = match &self.source {
+            Source::Defaults => true,
+            Source::Rows(rows) => rows.len() == 1,
+            Source::Query(_) => false,
+        };
+        is_one && self.inserter.stores_whole()
+    }
+
     /// Inserts the source's rows.
     ///
     /// # Errors
     /// The first row that a constraint refuses.
     pub(crate) fn execute(&self, context: &mut Context<'_>) -> Result<Done, Failure> {
-        let source = match &self.source {
-            None => vec![Vec::new()],
-            Some(query) => query.run(context)?,
+        let queried = match &self.source {
+            Source::Query(query) => query.run(context)?,
+            Source::Defaults | Source::Rows(_) => Vec::new(),
         };
         let table = &self.inserter.changer.rows.table;
         // The counter is there from now on, even if no row comes.
         let (transaction, sequences) = (&*context.transaction, &mut context.state.sequences);
         sequences.of(transaction, context.schema, table)?;
         let mut done = Done::default();
-        for values in source {
-            let mut given = vec![None; table.columns.len()];
-            let mut rowid = None;
-            for (target, value) in self.targets.iter().zip(values) {
-                match target {
-                    Target::Column(index) => given[*index] = Some(value),
-                    Target::Rowid => rowid = Some(value),
-                    Target::Nowhere => {}
-                }
-            }
-            let inserted = self.inserter.insert(context, given, rowid);
-            match inserted.map_err(|failure| failure.after(done))? {
-                Inserted::Row(rowid) => {
-                    done.changes += 1;
-                    if !table.without_rowid {
-                        done.last_insert_rowid = Some(rowid);
-                    }
-                }
-                Inserted::Updated => done.changes += 1,
-                Inserted::Nothing => {}
-            }
+        // Programs of triggers inserting rows have memory of their own.
+        let mut row = std::mem::take(&mut context.state.scratch.row);
+        let inserted = self.insert_each(context, &mut row, queried, &mut done);
+        context.state.scratch.row = row;
+        inserted.map(|()| done)
+    }
+
+    fn insert_each(
+        &self,
+        context: &mut Context<'_>,
+        row: &mut Row,
+        queried: Vec<Vec<Value>>,
+        done: &mut Done,
+    ) -> Result<(), Failure> {
+        match &self.source {
+            Source::Defaults => self.insert(context, row, done, |_| ValueRef::Null),
+            Source::Rows(rows) => rows.iter().try_for_each(|values| {
+                let parameters = context.parameters;
+                self.insert(context, row, done, |place| values[place].value(parameters))
+            }),
+            Source::Query(_) => queried.iter().try_for_each(|values| {
+                self.insert(context, row, done, |place| values[place].as_ref())
+            }),
         }
-        Ok(done)
+    }
+
+    /// Inserts a row, made in `row` of the values of the source.
+    fn insert<'v>(
+        &self,
+        context: &mut Context<'_>,
+        row: &mut Row,
+        done: &mut Done,
+        value: impl Fn(usize) -> ValueRef<'v>,
+    ) -> Result<(), Failure> {
+        let table = &self.inserter.changer.rows.table;
+        let given = |column: usize| self.columns[column].map(&value);
+        let rowid = self.rowid.map(|place| Value::from(value(place)));
+        let made = self.inserter.make(context, row, given).map_err(Failure::from);
+        let inserted = made.and_then(|()| self.inserter.insert(context, row, rowid));
+        match inserted.map_err(|failure| failure.after(*done))? {
+            Inserted::Row(rowid) => {
+                done.changes += 1;
+                if !table.without_rowid {
+                    done.last_insert_rowid = Some(rowid);
+                }
+            }
+            Inserted::Updated => done.changes += 1,
+            Inserted::Nothing => {}
+        }
+        Ok(())
     }
 }
 
@@ -272,23 +376,58 @@ impl Inserter {
         })
     }
 
-    /// Inserts one row of the values given, defaults for the others.
+    /// True when a row is stored as a whole or not at all, and nothing happens afterwards.
+    pub(crate) fn stores_whole(&self) -> bool {
+        self.changer.stores_whole()
+            && !self.is_view
+            && self.firing.is_empty()
+            && self.upserts.is_empty()
+            && self.references.is_empty()
+            && self.returning.is_none()
+    }
+
+    /// Makes a row of the values given by column, defaults for the others.
+    ///
+    /// # Errors
+    /// Errors of the defaults' expressions.
+    pub(crate) fn make<'v>(
+        &self,
+        context: &Context<'_>,
+        row: &mut Row,
+        given: impl Fn(usize) -> Option<ValueRef<'v>>,
+    ) -> Result<(), Error> {
+        let defaults = &self.changer.constraints.defaults;
+        row.rowid = 0;
+        row.values.resize(defaults.len(), Value::Null);
+        for (column, default) in defaults.iter().enumerate() {
+            match (given(column), default) {
+                (Some(value), _) => assign(&mut row.values[column], value),
+                (None, Some(default)) => {
+                    let env = RowEnv { transaction: context.transaction, session: context.session };
+                    row.values[column] = row.eval(default, &env)?;
+                }
+                (None, None) => row.values[column] = Value::Null,
+            }
+        }
+        Ok(())
+    }
+
+    /// Inserts a row made by [`Inserter::make`].
     ///
     /// # Errors
     /// The constraint that refuses the row.
     pub(crate) fn insert(
         &self,
         context: &mut Context<'_>,
-        given: Vec<Option<Value>>,
+        row: &mut Row,
         rowid: Option<Value>,
     ) -> Result<Inserted, Failure> {
         let changer = &self.changer;
         let table = &*changer.rows.table;
-        let mut row = self.with_defaults(context, given)?;
         if self.is_view {
-            let goes_on = fire(context, &self.firing.instead, None, Some(&row))?;
+            let goes_on = fire(context, &self.firing.instead, None, Some(row))?;
             if let Some(returning) = self.returning.as_ref().filter(|_| goes_on) {
-                returning.give(context, &row)?;
+                returning.give(context, row)?;
             }
             return Ok(Inserted::Nothing);
         }
@@ -313,18 +452,19 @@ impl Inserter {
             let rowid = self.pick_rowid(context, wanted)?;
             row.take_rowid(table, rowid);
         }
-        changer.convert(context, &mut row)?;
-        match changer.check(context, &mut row, None)? {
+        changer.convert(context, row)?;
+        match changer.check(context, row, None)? {
             Verdict::Store => {}
             Verdict::Skip => return Ok(Inserted::Nothing),
             Verdict::Update(clause, key) => {
                 let returning = self.returning.as_ref();
-                let updated = self.upserts.update(context, clause, &key, &row, returning)?;
+                let updated = self.upserts.update(context, clause, &key, row, returning)?;
                 return Ok(if updated { Inserted::Updated } else { Inserted::Nothing });
             }
         }
-        self.references.enter(context, &row)?;
-        changer.rows.insert(context.transaction, &row, context.session)?;
+        self.references.enter(context, row)?;
+        let records = &mut context.state.scratch.records;
+        changer.rows.insert(context.transaction, row, context.session, records)?;
         if !table.without_rowid && (self.returning.is_some() || !self.firing.after.is_empty()) {
             let session = context.session;
             session.set_counts(Counts {
@@ -334,31 +474,14 @@ impl Inserter {
             });
         }
         if let Some(returning) = &self.returning {
-            returning.give(context, &row)?;
+            returning.give(context, row)?;
         }
-        fire(context, &self.firing.after, None, Some(&row)).map_err(|mut failure| {
+        fire(context, &self.firing.after, None, Some(row)).map_err(|mut failure| {
             // The row was inserted, and its rowid counts even if it is taken back.
             failure.done.last_insert_rowid = Some(row.rowid).filter(|_| !table.without_rowid);
             failure
         })?;
         Ok(Inserted::Row(row.rowid))
-    }
-
-    fn with_defaults(
-        &self,
-        context: &Context<'_>,
-        given: Vec<Option<Value>>,
-    ) -> Result<Row, Error> {
-        let env = RowEnv { transaction: context.transaction, session: context.session };
-        let mut row = Row { rowid: 0, values: vec![Value::Null; given.len()] };
-        for (index, value) in given.into_iter().enumerate() {
-            row.values[index] = match (value, &self.changer.constraints.defaults[index]) {
-                (Some(value), _) => value,
-                (None, Some(default)) => row.eval(default, &env)?,
-                (None, None) => Value::Null,
-            };
-        }
-        Ok(row)
     }
 
     /// The rowid of a row that wants this one, or a new one.

@@ -136,6 +136,15 @@ pub(crate) struct State {
     firing: Vec<usize>,
     /// The rows of `RETURNING`.
     pub(crate) returned: Vec<Vec<Value>>,
+    /// Memory reused by one statement after the other.
+    pub(crate) scratch: Scratch,
+}
+
+/// Memory for making rows, reused from row to row and from statement to statement.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    pub(crate) row: row::Row,
+    pub(crate) records: rows::Records,
 }
 
 impl Context<'_> {
@@ -246,6 +255,8 @@ pub(crate) struct Running<'a> {
     pub(crate) parameters: &'a [Value],
     /// The transaction's violations; unchanged by a statement taken back.
     pub(crate) outstanding: &'a mut Outstanding,
+    /// Left by the statement before.
+    pub(crate) scratch: &'a mut Scratch,
 }
 
 /// Executes a prepared statement; gives the rows of its `RETURNING`, too.
@@ -256,8 +267,11 @@ pub(crate) fn execute(
     plan: &Plan,
     running: Running<'_>,
 ) -> Result<(Done, Vec<Vec<Value>>), Failure> {
-    let Running { transaction, attached, schema, session, parameters, outstanding } = running;
-    let mut state = State { violations: Violations::of(*outstanding), ..State::default() };
+    let Running { transaction, attached, schema, session, parameters, outstanding, scratch } =
+        running;
+    let violations = Violations::of(*outstanding);
+    let mut state =
+        State { violations, scratch: std::mem::take(scratch), ..State::default() };
     let mut context = Context {
         transaction,
         attached,
@@ -267,7 +281,7 @@ pub(crate) fn execute(
         programs: &plan.programs,
         state: &mut state,
     };
-    let result = undoing(&mut context, |context| {
+    let work = |context: &mut Context<'_>| {
         let done = match &plan.kind {
             Kind::Insert(plan) => plan.execute(context),
             Kind::Update(plan) => plan.execute(context),
@@ -297,10 +311,15 @@ pub(crate) fn execute(
         context.state.violations.check_statement().map_err(|failure| failure.after(done))?;
         context.state.sequences.store(context.transaction)?;
         Ok(done)
-    });
+    };
+    let result = match &plan.kind {
+        Kind::Insert(plan) if plan.stores_whole() => work(&mut context),
+        _ => undoing(&mut context, work),
+    };
     if result.as_ref().err().is_none_or(|failure| failure.resolution == Conflict::Fail) {
         *outstanding = state.violations.outstanding;
     }
+    *scratch = std::mem::take(&mut state.scratch);
     Ok((result?, state.returned))
 }
 

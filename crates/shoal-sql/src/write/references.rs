@@ -339,7 +339,8 @@ impl References {
             // The new row must not find its own past.
             rows.delete(context.transaction, old, session)?;
             self.enter(context, new)?;
-            rows.insert(context.transaction, new, session)?;
+            let records = &mut context.state.scratch.records;
+            rows.insert(context.transaction, new, session, records)?;
         } else {
             self.enter(context, new)?;
             rows.replace(context.transaction, old, new, session)?;

@@ -1,6 +1,6 @@
 //! One row between its record and its values.
 
-use shoal_store::{Record, Transaction, ValueRef, encode_record};
+use shoal_store::{Record, Transaction, ValueRef, encode_record, encode_values};
 
 use crate::Error;
 use crate::exec::RowExpr;
@@ -9,7 +9,7 @@ use crate::session::Session;
 use crate::value::{Affinity, Value};
 
 /// A row's values, one per column of the table, and its place.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Row {
     /// 0 in a table without rowid.
     pub(crate) rowid: i64,
@@ -116,22 +116,34 @@ impl Row {
         Ok(Row { rowid, values: values.collect() })
     }
 
-    /// The values of the table's record, in its order.
-    pub(crate) fn record<'r>(&'r self, table: &Table) -> Vec<ValueRef<'r>> {
+    /// Appends the table's record to `out`.
+    pub(crate) fn encode(&self, table: &Table, format: u32, out: &mut Vec<u8>) {
+        if table.without_rowid {
+            return encode_record(&self.keyed_record(table), format, out);
+        }
+        // Of a table with rowids the columns are stored in their order, virtual ones left out.
+        let stored = table.columns.iter().zip(&self.values).enumerate();
+        let values = stored.filter(|(_, (column, _))| column.stored.is_some());
+        let values =
+            values.map(|(index, (column, value))| match table.rowid_alias == Some(index) {
+                true => ValueRef::Null,
+                false => compact(value, column.affinity),
+            });
+        encode_values(values, format, out);
+    }
+
+    /// The values of the record of a table without rowid, in its order.
+    fn keyed_record<'r>(&'r self, table: &Table) -> Vec<ValueRef<'r>> {
         let mut record = vec![ValueRef::Null; table.stored_columns];
         for (index, column) in table.columns.iter().enumerate() {
-            if let Some(place) = column.stored
-                && table.rowid_alias != Some(index)
-            {
+            if let Some(place) = column.stored {
                 record[place] = compact(&self.values[index], column.affinity);
             }
         }
-        if table.without_rowid {
-            // A column that is in the key twice, with two collations, is also stored twice.
-            for (place, part) in table.primary_key.iter().enumerate() {
-                let affinity = table.columns[part.column].affinity;
-                record[place] = compact(&self.values[part.column], affinity);
-            }
+        // A column that is in the key twice, with two collations, is also stored twice.
+        for (place, part) in table.primary_key.iter().enumerate() {
+            let affinity = table.columns[part.column].affinity;
+            record[place] = compact(&self.values[part.column], affinity);
         }
         record
     }
@@ -139,12 +151,12 @@ impl Row {
     /// The values of an index's entry; `computed` holds those of its expressions, in order.
     pub(crate) fn entry<'r>(
         &'r self,
-        table: &Table,
-        index: &Index,
+        table: &'r Table,
+        index: &'r Index,
         computed: &'r [Value],
-    ) -> Vec<ValueRef<'r>> {
+    ) -> impl Iterator<Item = ValueRef<'r>> + Clone {
         let mut computed = computed.iter();
-        let columns = index.columns.iter().map(|column| match column.source {
+        index.columns.iter().map(move |column| match column.source {
             IndexSource::Rowid => ValueRef::Int(self.rowid),
             IndexSource::Column(column) if table.rowid_alias == Some(column) => {
                 ValueRef::Int(self.rowid)
@@ -153,8 +165,7 @@ impl Row {
                 compact(&self.values[column], table.columns[column].affinity)
             }
             IndexSource::Expr(_) => computed.next().map_or(ValueRef::Null, Value::as_ref),
-        });
-        columns.collect()
+        })
     }
 }
 

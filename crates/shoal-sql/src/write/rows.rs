@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use shoal_store::{KeyOrder, Transaction, ValueRef, encode_record};
+use std::ops::Range;
+
+use shoal_store::{KeyOrder, NewEntry, Transaction, ValueRef, encode_values};
 
 use super::row::{Row, RowEnv, RowKey, key_of_entry};
 use crate::Error;
@@ -22,6 +24,23 @@ pub(crate) struct Rows {
     indexes: Vec<IndexWriter>,
     /// Virtual and stored columns, in an order in which each can be computed from those before.
     generated: Vec<(usize, RowExpr)>,
+}
+
+/// The records of a row: the table's, and one for each index entry.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    row: Vec<u8>,
+    /// The entries' records behind each other.
+    entries: Vec<u8>,
+    /// Where the entry of each index is; `None` where an index leaves the row out.
+    places: Vec<Option<Range<usize>>>,
+}
+
+impl Records {
+    /// The record of an index's entry, by the index's place in the table's list.
+    fn entry(&self, index: usize) -> Option<&[u8]> {
+        self.places[index].clone().map(|place| &self.entries[place])
+    }
 }
 
 /// What an index has of a row.
@@ -87,7 +106,7 @@ impl Rows {
         Ok(())
     }
 
-    /// The entry that an index has for a row, by the index's place in the table's list; `None` where
+    /// An index's entry for a row, by the index's place in the table's list; `None` where
     /// the index leaves the row out.
     ///
     /// # Errors
@@ -136,10 +155,12 @@ impl Rows {
     /// found in a hundred tries.
     pub(crate) fn new_rowid(&self, env: &RowEnv<'_>) -> Result<i64, Error> {
         let mut cursor = env.transaction.table(self.table.root)?;
-        if !cursor.last()? {
-            return Ok(1);
-        }
-        if let Some(next) = cursor.rowid()?.checked_add(1) {
+        let last = match env.transaction.last_rowid(self.table.root) {
+            Some(last) => last,
+            None if cursor.last()? => cursor.rowid()?,
+            None => return Ok(1),
+        };
+        if let Some(next) = last.checked_add(1) {
             return Ok(next);
         }
         for _ in 0..100 {
@@ -162,6 +183,9 @@ impl Rows {
         let (table, transaction) = (&*self.table, env.transaction);
         match row.key(table) {
             RowKey::Rowid(rowid) => {
+                if transaction.last_rowid(table.root).is_some_and(|last| rowid > last) {
+                    return Ok(None);
+                }
                 let found = transaction.table(table.root)?.seek(rowid)?;
                 Ok(found.then_some(RowKey::Rowid(rowid)))
             }
@@ -193,19 +217,29 @@ impl Rows {
             return Ok(None);
         }
         let computed = writer.computed(row, env)?;
-        let entry = row.entry(&self.table, definition, &computed);
-        let key = &entry[..definition.key_columns];
-        if key.iter().any(|value| matches!(value, ValueRef::Null)) {
+        let values = row.entry(&self.table, definition, &computed).take(definition.key_columns);
+        if values.clone().any(|value| matches!(value, ValueRef::Null)) {
             return Ok(None);
         }
         let mut cursor = env.transaction.index(definition.root)?;
-        if !cursor.seek(key, &writer.order)? {
+        let mut few = [ValueRef::Null; 8];
+        let found = match few.get_mut(..definition.key_columns) {
+            Some(key) => {
+                key.iter_mut().zip(values).for_each(|(place, value)| *place = value);
+                cursor.seek(key, &writer.order)?
+            }
+            None => cursor.seek(&values.collect::<Vec<_>>(), &writer.order)?,
+        };
+        if !found {
             return Ok(None);
         }
         key_of_entry(&self.table, definition, cursor.payload()?).map(Some)
     }
 
     /// Stores a row and its index entries. No row may stand in its way.
+    ///
+    /// In a table with rowids everything is stored or, after a failure, nothing. `records` is
+    /// memory reused from row to row.
     ///
     /// # Errors
     /// [`Error::Store`]; what the indexes' expressions raise.
@@ -214,13 +248,23 @@ impl Rows {
         transaction: &mut Transaction,
         row: &Row,
         session: &dyn Session,
+        records: &mut Records,
     ) -> Result<(), Error> {
-        let entries = self.entries(transaction, row, session)?;
-        self.put_row(transaction, row)?;
-        for ((entry, index), writer) in entries.iter().zip(&self.table.indexes).zip(&self.indexes) {
-            if let Some(entry) = entry {
-                transaction.index_insert(index.root, entry, &writer.order)?;
-            }
+        let table = &*self.table;
+        self.encode_entries(transaction, row, session, records)?;
+        records.row.clear();
+        row.encode(table, transaction.header().schema_format, &mut records.row);
+        let entries = table.indexes.iter().zip(&self.indexes).enumerate();
+        let entries = entries.filter_map(|(place, (index, writer))| {
+            let record = records.entry(place)?;
+            Some(NewEntry { root: index.root, record, order: &writer.order })
+        });
+        if !table.without_rowid {
+            return Ok(transaction.insert_row(table.root, row.rowid, &records.row, entries)?);
+        }
+        transaction.index_insert(table.root, &records.row, &self.key_order)?;
+        for entry in entries {
+            transaction.index_insert(entry.root, entry.record, entry.order)?;
         }
         Ok(())
     }
@@ -236,9 +280,10 @@ impl Rows {
         session: &dyn Session,
     ) -> Result<(), Error> {
         let table = &*self.table;
-        let entries = self.entries(transaction, row, session)?;
-        for (place, entry) in entries.iter().enumerate() {
-            if let Some(entry) = entry {
+        let mut records = Records::default();
+        self.encode_entries(transaction, row, session, &mut records)?;
+        for place in 0..table.indexes.len() {
+            if let Some(entry) = records.entry(place) {
                 self.delete_entry(transaction, place, entry)?;
             }
         }
@@ -264,11 +309,13 @@ impl Rows {
     ) -> Result<(), Error> {
         if self.table.without_rowid || old.rowid != new.rowid {
             self.delete(transaction, old, session)?;
-            return self.insert(transaction, new, session);
+            return self.insert(transaction, new, session, &mut Records::default());
         }
-        let before = self.entries(transaction, old, session)?;
-        let after = self.entries(transaction, new, session)?;
-        for (place, (before, after)) in before.iter().zip(&after).enumerate() {
+        let (mut before, mut after) = (Records::default(), Records::default());
+        self.encode_entries(transaction, old, session, &mut before)?;
+        self.encode_entries(transaction, new, session, &mut after)?;
+        for place in 0..self.table.indexes.len() {
+            let (before, after) = (before.entry(place), after.entry(place));
             if before == after {
                 continue;
             }
@@ -280,41 +327,35 @@ impl Rows {
                 transaction.index_insert(root, entry, &self.indexes[place].order)?;
             }
         }
-        self.put_row(transaction, new)
+        after.row.clear();
+        new.encode(&self.table, transaction.header().schema_format, &mut after.row);
+        Ok(transaction.table_insert(self.table.root, new.rowid, &after.row)?)
     }
 
-    /// The row's record, in its place in the table.
-    fn put_row(&self, transaction: &mut Transaction, row: &Row) -> Result<(), Error> {
-        let table = &*self.table;
-        let mut record = Vec::new();
-        encode_record(&row.record(table), transaction.header().schema_format, &mut record);
-        if table.without_rowid {
-            transaction.index_insert(table.root, &record, &self.key_order)?;
-        } else {
-            transaction.table_insert(table.root, row.rowid, &record)?;
-        }
-        Ok(())
-    }
-
-    /// The records of the row's entries, one per index; `None` where it has none.
-    fn entries(
+    /// Makes the records of the row's entries, one per index.
+    fn encode_entries(
         &self,
         transaction: &Transaction,
         row: &Row,
         session: &dyn Session,
-    ) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        records: &mut Records,
+    ) -> Result<(), Error> {
         let env = RowEnv { transaction, session };
         let format = transaction.header().schema_format;
-        let entry = |(index, writer): (&Index, &IndexWriter)| {
+        records.entries.clear();
+        records.places.clear();
+        for (index, writer) in self.table.indexes.iter().zip(&self.indexes) {
             if !writer.covers(row, &env)? {
-                return Ok(None);
+                records.places.push(None);
+                continue;
             }
             let computed = writer.computed(row, &env)?;
-            let mut record = Vec::new();
-            encode_record(&row.entry(&self.table, index, &computed), format, &mut record);
-            Ok(Some(record))
-        };
-        self.table.indexes.iter().zip(&self.indexes).map(entry).collect()
+            let start = records.entries.len();
+            let values = row.entry(&self.table, index, &computed);
+            encode_values(values, format, &mut records.entries);
+            records.places.push(Some(start..records.entries.len()));
+        }
+        Ok(())
     }
 
     fn delete_entry(
@@ -415,8 +456,7 @@ impl IndexWriter {
             return Ok(None);
         }
         let computed = self.computed(row, env)?;
-        let entry = row.entry(table, index, &computed);
-        Ok(Some(entry.into_iter().map(Value::from).collect()))
+        Ok(Some(row.entry(table, index, &computed).map(Value::from).collect()))
     }
 
     /// Whether the index has an entry for the row.

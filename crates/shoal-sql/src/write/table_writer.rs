@@ -1,5 +1,6 @@
 //! Rows written without SQL text: the way that other crates take to a table.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::change::Verdict;
@@ -12,7 +13,7 @@ use super::triggers::{Programs, Within};
 use super::{Context, Failure, Running, State, undoing};
 use crate::Error;
 use crate::error::NameKind;
-use crate::schema::{Object, Table};
+use crate::schema::{Column, Object, Table};
 use crate::value::{Value, ValueRef};
 
 /// Writes rows of one table, its constraints checked and its indexes kept right.
@@ -26,6 +27,8 @@ pub struct TableWriter<'c> {
     replacing: References,
     deleting: References,
     programs: Programs,
+    /// The place of each column's value among a caller's; `None` for generated columns.
+    places: Vec<Option<usize>>,
     state: State,
 }
 
@@ -34,6 +37,7 @@ struct Writing<'w> {
     inserter: &'w Inserter,
     replacing: &'w References,
     deleting: &'w References,
+    places: &'w [Option<usize>],
 }
 
 impl<'c> TableWriter<'c> {
@@ -67,16 +71,25 @@ impl<'c> TableWriter<'c> {
         let programs = within.into_programs();
         let violations = Violations::of(*running.outstanding);
         let state = State { violations, ..State::default() };
-        Ok(TableWriter { running, inserter, replacing, deleting, programs, state })
+        let mut count = 0;
+        let place = |column: &Column| {
+            let place = column.generated.is_none().then_some(count);
+            count += usize::from(place.is_some());
+            place
+        };
+        let places = table.columns.iter().map(place).collect();
+        Ok(TableWriter { running, inserter, replacing, deleting, programs, places, state })
     }
 
-    /// Does some work as a whole or not at all.
+    /// Does some work as a whole or not at all; `stores_whole` skips the savepoint: the work itself
+    /// changes all or nothing.
     fn undoing<T>(
         &mut self,
+        stores_whole: bool,
         work: impl FnOnce(&Writing<'_>, &mut Context<'_>) -> Result<T, Failure>,
     ) -> Result<T, Error> {
-        let TableWriter { inserter, replacing, deleting, .. } = self;
-        let writing = Writing { inserter, replacing, deleting };
+        let TableWriter { inserter, replacing, deleting, places, .. } = self;
+        let writing = Writing { inserter, replacing, deleting, places };
         self.state.violations = Violations::of(*self.running.outstanding);
         let mut context = Context {
             transaction: &mut *self.running.transaction,
@@ -87,16 +100,20 @@ impl<'c> TableWriter<'c> {
             programs: &self.programs,
             state: &mut self.state,
         };
-        let done = undoing(&mut context, |context| {
+        let done = |context: &mut Context<'_>| {
             let done = work(&writing, context)?;
             context.state.violations.check_statement()?;
             context.state.sequences.store(context.transaction)?;
             Ok(done)
-        });
+        };
+        let done = match stores_whole {
+            true => done(&mut context),
+            false => undoing(&mut context, done),
+        };
         if done.is_ok() {
             *self.running.outstanding = self.state.violations.outstanding;
         }
-        done.map_err(|failure| failure.error)
+        done.map_err(|failure: Failure| failure.error)
     }
 
     /// The table.
@@ -112,11 +129,19 @@ impl<'c> TableWriter<'c> {
     /// # Errors
     /// [`Error::Misuse`] for a wrong number of values; [`Error::Constraint`]; [`Error::Store`].
     pub fn insert(&mut self, values: &[ValueRef<'_>]) -> Result<i64, Error> {
-        let given = self.given(values)?;
-        self.undoing(|writing, context| match writing.inserter.insert(context, given, None)? {
-            Inserted::Row(rowid) => Ok(rowid),
-            Inserted::Updated | Inserted::Nothing => Ok(0),
-        })
+        self.check_count(values)?;
+        let stores_whole = self.inserter.stores_whole();
+        let mut row = std::mem::take(&mut self.state.scratch.row);
+        let inserted = self.undoing(stores_whole, |writing, context| {
+            let given = |column: usize| writing.places[column].map(|place| values[place]);
+            writing.inserter.make(context, &mut row, given)?;
+            match writing.inserter.insert(context, &mut row, None)? {
+                Inserted::Row(rowid) => Ok(rowid),
+                Inserted::Updated | Inserted::Nothing => Ok(0),
+            }
+        });
+        self.state.scratch.row = row;
+        inserted
     }
 
     /// Replaces the row of that rowid; false when there is none. The values are as for
@@ -126,7 +151,7 @@ impl<'c> TableWriter<'c> {
     /// As [`TableWriter::insert`].
     pub fn replace(&mut self, rowid: i64, values: &[ValueRef<'_>]) -> Result<bool, Error> {
         let given = self.given(values)?;
-        self.undoing(|writing, context| {
+        self.undoing(false, |writing, context| {
             let changer = &writing.inserter.changer;
             let key = RowKey::Rowid(rowid);
             let Some(old) = changer.read(context, &key)? else { return Ok(false) };
@@ -145,7 +170,7 @@ impl<'c> TableWriter<'c> {
     /// # Errors
     /// [`Error::Store`].
     pub fn delete(&mut self, rowid: i64) -> Result<bool, Error> {
-        self.undoing(|writing, context| {
+        self.undoing(false, |writing, context| {
             let changer = &writing.inserter.changer;
             let key = RowKey::Rowid(rowid);
             let Some(row) = changer.read(context, &key)? else { return Ok(false) };
@@ -158,21 +183,16 @@ impl<'c> TableWriter<'c> {
 
     /// The values by column; `None` for generated ones.
     fn given(&self, values: &[ValueRef<'_>]) -> Result<Vec<Option<Value>>, Error> {
-        let columns = &self.inserter.changer.rows.table.columns;
-        let mut values = values.iter();
-        let mut given = Vec::with_capacity(columns.len());
-        for column in columns {
-            given.push(match column.generated {
-                Some(_) => None,
-                None => match values.next() {
-                    Some(value) => Some(Value::from(*value)),
-                    None => return Err(Error::Misuse { what: "too few values for the table" }),
-                },
-            });
-        }
-        match values.next() {
-            Some(_) => Err(Error::Misuse { what: "too many values for the table" }),
-            None => Ok(given),
+        self.check_count(values)?;
+        let value = |place: &Option<usize>| place.map(|place| Value::from(values[place]));
+        Ok(self.places.iter().map(value).collect())
+    }
+
+    fn check_count(&self, values: &[ValueRef<'_>]) -> Result<(), Error> {
+        match values.len().cmp(&self.places.iter().flatten().count()) {
+            Ordering::Less => Err(Error::Misuse { what: "too few values for the table" }),
+            Ordering::Equal => Ok(()),
+            Ordering::Greater => Err(Error::Misuse { what: "too many values for the table" }),
         }
     }
 }

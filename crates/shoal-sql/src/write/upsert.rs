@@ -24,6 +24,13 @@ use crate::value::Collation;
 #[derive(Debug, Default)]
 pub(crate) struct Upserts(Vec<Option<Update>>);
 
+impl Upserts {
+    /// Whether there is no clause.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 /// What `DO UPDATE` does.
 #[derive(Debug)]
 struct Update {

@@ -2,7 +2,7 @@
 
 use shoal_format::{Corrupt, Pgno};
 
-use super::Step;
+use super::trail::{Step, Trail};
 use crate::cursor::TreeKind;
 use crate::{Error, Transaction};
 
