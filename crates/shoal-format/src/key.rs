@@ -32,6 +32,8 @@ impl KeyColumn {
 
     fn prefix_of_text(self, text: &[u8]) -> u64 {
         let text = match self.collation {
+            // Bytes say nothing about an order that a program computes.
+            Collation::Own(_) => return TEXT,
             Collation::Utf16(order) => &crate::utf16::first_bytes(text, order),
             Collation::Rtrim => {
                 let end = text.iter().rposition(|&byte| byte != b' ');

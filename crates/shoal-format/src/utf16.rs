@@ -214,7 +214,7 @@ impl<'k> Utf16Key<'k> {
             let found = match (value?, wanted) {
                 (ValueRef::Text(stored), ValueRef::Text(wanted)) => match column.collation {
                     Collation::Binary | Collation::Utf16(_) => stored.cmp(text.as_slice()),
-                    Collation::NoCase | Collation::Rtrim => {
+                    Collation::NoCase | Collation::Rtrim | Collation::Own(_) => {
                         decoded.clear();
                         decode(stored, self.order, &mut decoded);
                         column.collation.compare(&decoded, wanted)

@@ -3,6 +3,7 @@
 
 use std::cmp::Ordering;
 
+use crate::OwnCollation;
 use crate::utf16::{self, ByteOrder};
 
 /// A value of a record, borrowed from the page or from the caller.
@@ -84,6 +85,8 @@ pub enum Collation {
     /// By the bytes that the texts, which are UTF-8, have in UTF-16: what `BINARY` means in a file
     /// of that encoding.
     Utf16(ByteOrder),
+    /// As a program computes it.
+    Own(OwnCollation),
 }
 
 impl Collation {
@@ -106,6 +109,7 @@ impl Collation {
             }
             Collation::Rtrim => trim_spaces(a).cmp(trim_spaces(b)),
             Collation::Utf16(order) => utf16::compare(a, b, order),
+            Collation::Own(own) => own.compare(a, b),
         }
     }
 
@@ -124,12 +128,13 @@ impl Collation {
         text[..end].iter().map(u8::to_ascii_lowercase)
     }
 
-    /// Returns SQLite's name of the collation.
+    /// Returns SQLite's name of the collation, or the one that a program gave it.
     pub fn name(self) -> &'static str {
         match self {
             Collation::Binary | Collation::Utf16(_) => "BINARY",
             Collation::NoCase => "NOCASE",
             Collation::Rtrim => "RTRIM",
+            Collation::Own(own) => own.name(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod attached;
 mod data_version;
+mod functions;
 mod pinned;
 pub(crate) mod plans;
 pub(crate) mod pragma;

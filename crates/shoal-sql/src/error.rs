@@ -224,6 +224,11 @@ impl Error {
         Error::corrupt(shoal_store::Corrupt::new("index", why, rowid.cast_unsigned()))
     }
 
+    /// What a function of the program's own refuses its arguments with, worded as it should be read.
+    pub fn of_function(message: impl Into<String>) -> Error {
+        Error::runtime(message)
+    }
+
     pub(crate) fn runtime(message: impl Into<String>) -> Error {
         Error::Runtime { message: message.into() }
     }

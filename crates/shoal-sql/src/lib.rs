@@ -36,6 +36,7 @@ mod write;
 
 pub use connection::{Connection, Statement};
 pub use error::{Error, NameKind, Raise};
+pub use functions::{Aggregate, ArgumentCount, FunctionFlags};
 pub use index_reader::IndexReader;
 pub use layer::{Layer, LayerRow, ViewBuilder};
 pub use parse::Statements;

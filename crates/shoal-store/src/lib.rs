@@ -47,8 +47,8 @@ pub use settings::{NewFile, Rollback, Settings, Synchronous};
 pub use shoal_format::utf16;
 pub use shoal_format::{
     ByteOrder, Collation, ColumnFinder, ColumnPlace, Corrupt, FileHeader, HeaderWalk, KeyColumn,
-    KeyOrder, LeafCell, Page, Payload, Pgno, Record, Stored, TextEncoding, TextProbe, ValueRef,
-    Values, encode_record, encode_values,
+    KeyOrder, LeafCell, OwnCollation, Page, Payload, Pgno, Record, Stored, TextEncoding, TextProbe,
+    ValueRef, Values, encode_record, encode_values,
 };
 pub use shoal_vfs as vfs;
 pub use store::{Access, Locking, Mode, Options, Store};

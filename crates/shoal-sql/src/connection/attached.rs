@@ -8,6 +8,7 @@ use shoal_store::{Mode, Store, Transaction, Watch};
 use super::pinned::Pinned;
 use crate::Error;
 use crate::error::NameKind;
+use crate::functions::Own;
 use crate::schema::{Beside, FIRST_ATTACHED, FileOf, Flags, Registered, Schema, Snapshot};
 
 /// As many as SQLite allows by default.
@@ -39,6 +40,8 @@ pub(crate) struct Schemas {
     whole: Option<Arc<Schema>>,
     /// What the program registered.
     pub(crate) registered: Registered,
+    /// Functions and collations of the program's own.
+    pub(crate) own: Own,
     /// What the connection's pragmas set.
     pub(crate) flags: Flags,
 }
@@ -167,7 +170,8 @@ impl Schemas {
     /// Forgets what was read.
     pub(crate) fn forget(&mut self) {
         let registered = std::mem::take(&mut self.registered);
-        *self = Schemas { registered, flags: self.flags, ..Schemas::default() };
+        let own = std::mem::take(&mut self.own);
+        *self = Schemas { registered, own, flags: self.flags, ..Schemas::default() };
     }
 
     /// The schema that statements were last prepared for.
@@ -193,7 +197,7 @@ impl Schemas {
         if self.main.as_ref().is_none_or(|schema| schema.cookie() != txn.schema_cookie()) {
             let file = FileOf { txn, store, database: crate::schema::MAIN };
             let schema = Schema::load(&file)?.with_modules(super::pragma_tables::modules());
-            self.main = Some(Arc::new(schema.with_flags(self.flags)));
+            self.main = Some(Arc::new(schema.with_flags(self.flags).with_own(self.own.clone())));
             self.whole = None;
         }
         Ok(())
@@ -216,7 +220,7 @@ impl Schemas {
         }
         let store = &databases.attached[place].store;
         let file = FileOf { txn, store, database: place + FIRST_ATTACHED };
-        *known = Some(Arc::new(Schema::load(&file)?));
+        *known = Some(Arc::new(Schema::load(&file)?.with_own(self.own.clone())));
         self.whole = None;
         Ok(())
     }

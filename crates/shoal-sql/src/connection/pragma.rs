@@ -418,10 +418,15 @@ impl Kind {
                 vec![vec![if exclusive { "exclusive" } else { "normal" }.into()]]
             }
             Kind::Fixed(_, value) => number(value),
-            Kind::CollationList => ["RTRIM", "NOCASE", "BINARY"]
+            Kind::CollationList => whole
+                .own()
+                .collations()
                 .iter()
+                .rev()
+                .map(|own| own.name())
+                .chain(["RTRIM", "NOCASE", "BINARY"])
                 .enumerate()
-                .map(|(seq, name)| vec![int(seq), (*name).into()])
+                .map(|(seq, name)| vec![int(seq), name.into()])
                 .collect(),
             Kind::DatabaseList => whole
                 .databases()
@@ -442,7 +447,7 @@ impl Kind {
                 foreign_keys::check(schema, transaction, only)?
             }
             Kind::ForeignKeyList => foreign_key_list(schema, &argument),
-            Kind::FunctionList => function_list(),
+            Kind::FunctionList => function_list(whole.own()),
             Kind::ModuleList => {
                 ["json_each", "json_tree", "generate_series"].map(|it| vec![it.into()]).to_vec()
             }
@@ -540,12 +545,18 @@ pub(super) fn unknown_database(name: &str) -> Error {
     Error::Name { kind: NameKind::Database, message, offset: None }
 }
 
-fn function_list() -> Vec<Vec<Value>> {
+fn function_list(own: &crate::functions::Own) -> Vec<Vec<Value>> {
     let row = |(name, kind, count, deterministic): (&str, &str, i64, bool)| {
         let flags = 0x0020_0000 | if deterministic { 0x800 } else { 0 };
         vec![name.into(), Value::Int(1), kind.into(), "utf8".into(), count.into(), flags.into()]
     };
-    crate::functions::list().into_iter().map(row).collect()
+    let mut rows: Vec<Vec<Value>> = crate::functions::list().into_iter().map(row).collect();
+    rows.extend(own.list().map(|(name, kind, count, flags)| {
+        let direct_only = if flags.direct_only { 0x8_0000 } else { 0 };
+        let flags = direct_only | if flags.deterministic { 0x800 } else { 0 };
+        vec![name.into(), Value::Int(0), kind.into(), "utf8".into(), count.into(), flags.into()]
+    }));
+    rows
 }
 
 fn foreign_key_list(schema: &Schema, name: &str) -> Vec<Vec<Value>> {

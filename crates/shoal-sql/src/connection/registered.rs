@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Connection, Plans, plan};
+use super::{Connection, plan};
 use crate::Error;
 use crate::layer::{Layer, ViewBuilder};
 use crate::parse::ast::{Select, Stmt};
@@ -28,7 +28,7 @@ impl Connection {
             triggers: crate::schema::Triggers::default(),
         };
         self.schemas.registered.views.push(Object::View(Arc::new(view)));
-        self.renew();
+        self.plan_again();
         Ok(())
     }
 
@@ -62,7 +62,7 @@ impl Connection {
     pub fn register_module(&mut self, module: Arc<dyn Module>) {
         self.unregister(module.name());
         self.schemas.registered.modules.push(module);
-        self.renew();
+        self.plan_again();
     }
 
     /// Forgets what was registered under a name; false when nothing was.
@@ -72,7 +72,7 @@ impl Connection {
         registered.views.retain(|view| !view.name().eq_ignore_ascii_case(name));
         registered.modules.retain(|module| !module.name().eq_ignore_ascii_case(name));
         let found = registered.views.len() + registered.modules.len() < before;
-        self.renew();
+        self.plan_again();
         found
     }
 
@@ -81,12 +81,6 @@ impl Connection {
         let registered = &self.schemas.registered;
         let modules = registered.modules.iter().map(|module| module.name());
         registered.views.iter().map(Object::name).chain(modules)
-    }
-
-    /// Statements are planned again: names may mean something else.
-    fn renew(&mut self) {
-        self.schemas.forget();
-        self.plans = Plans::default();
     }
 }
 

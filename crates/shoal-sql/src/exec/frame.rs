@@ -181,7 +181,7 @@ impl<'p> Frame<'p> {
     /// Errors of functions; when the rows cannot be read or the results not be written.
     pub(super) fn compute(&self, rows: &mut impl WindowRows) -> Result<(), Error> {
         for (number, call) in self.pass.calls.iter().enumerate() {
-            match call.function {
+            match &call.function {
                 WindowFunction::Aggregate(function) => {
                     self.aggregate(function, (number, call), rows)?;
                 }
@@ -280,7 +280,7 @@ impl<'p> Frame<'p> {
 
     fn aggregate(
         &self,
-        function: &'static AggregateFunction,
+        function: &AggregateFunction,
         (number, call): (usize, &WindowCallPlan),
         rows: &mut impl WindowRows,
     ) -> Result<(), Error> {
@@ -377,7 +377,7 @@ impl<'p> Frame<'p> {
     /// Computes an aggregate for every row from nothing.
     fn each_anew(
         &self,
-        function: &'static AggregateFunction,
+        function: &AggregateFunction,
         (number, call): (usize, &WindowCallPlan),
         rows: &mut impl WindowRows,
     ) -> Result<(), Error> {
@@ -551,7 +551,7 @@ fn integer(value: &Value) -> Option<i64> {
 
 /// The functions of a row's place in its partition.
 fn place_function(
-    function: WindowFunction,
+    function: &WindowFunction,
     number: usize,
     rows: &mut impl WindowRows,
 ) -> Result<(), Error> {

@@ -5,6 +5,7 @@ use std::fmt;
 use super::Arguments;
 use super::concat::Concat;
 use super::json::JsonGroup;
+use super::own::{AnyAggregate, AnyState};
 use crate::Error;
 use crate::value::number::numeric_from_text;
 use crate::value::{Collation, TextNumber, Value, ValueRef, compare, to_real};
@@ -16,7 +17,6 @@ pub(crate) struct AggregateFunction {
     kind: Kind,
 }
 
-#[derive(Clone, Copy)]
 enum Kind {
     Count,
     Sum,
@@ -30,6 +30,8 @@ enum Kind {
         object: bool,
         blob: bool,
     },
+    /// The program's own, and its name.
+    Own(String, Box<dyn AnyAggregate>),
 }
 
 pub(super) const FUNCTIONS: &[AggregateFunction] = &[
@@ -68,9 +70,31 @@ impl AggregateFunction {
         AggregateFunction { name, arguments, kind }
     }
 
-    /// The function's name, in small letters.
+    /// An aggregate of the program's own.
+    pub(super) fn own(
+        name: &str,
+        arguments: Arguments,
+        aggregate: Box<dyn AnyAggregate>,
+    ) -> AggregateFunction {
+        AggregateFunction::new("", arguments, Kind::Own(name.to_owned(), aggregate))
+    }
+
+    /// The name of a function that is built in, in small letters; empty for the program's own.
     pub(crate) fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// The name, as messages and plans tell it.
+    pub(crate) fn shown_name(&self) -> &str {
+        match &self.kind {
+            Kind::Own(name, _) => name,
+            _ => self.name,
+        }
+    }
+
+    /// True for one of the program's own, which takes the arguments of one row after the other.
+    pub(crate) fn is_own(&self) -> bool {
+        matches!(self.kind, Kind::Own(..))
     }
 
     /// The least and the greatest number of arguments.
@@ -94,7 +118,11 @@ impl AggregateFunction {
 
     /// True where [`AggregateState::undo`] can take rows back.
     pub(crate) fn is_reversible(&self) -> bool {
-        self.merges() && !self.picks_row() || matches!(self.kind, Kind::GroupConcat)
+        match &self.kind {
+            Kind::Own(_, aggregate) => aggregate.is_reversible(),
+            Kind::GroupConcat => true,
+            _ => self.merges() && !self.picks_row(),
+        }
     }
 
     /// True where states of parts of the rows can be put together.
@@ -114,7 +142,7 @@ impl AggregateFunction {
     /// The state of an empty group; `min` and `max` compare text by the collation. `json` has a bit
     /// for each argument made by a function returning JSON.
     pub(crate) fn start(&self, collation: Collation, json: u64) -> AggregateState {
-        AggregateState(match self.kind {
+        AggregateState(match &self.kind {
             Kind::Count => State::Count(0),
             Kind::Sum => State::Sum(Sum::default(), SumResult::Sum),
             Kind::Total => State::Sum(Sum::default(), SumResult::Total),
@@ -123,15 +151,16 @@ impl AggregateFunction {
             Kind::Max => State::Extreme { best: None, max: true, collation },
             Kind::GroupConcat => State::Concat(Box::default()),
             Kind::Json { object, blob } => {
-                State::Json(Box::new(JsonGroup::new(object, blob, json)))
+                State::Json(Box::new(JsonGroup::new(*object, *blob, json)))
             }
+            Kind::Own(_, aggregate) => State::Own(Box::new(aggregate.start())),
         })
     }
 }
 
 impl fmt::Debug for AggregateFunction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
+        f.write_str(self.shown_name())
     }
 }
 
@@ -161,6 +190,8 @@ enum State {
     // Few aggregates are one of these, and every group has a state.
     Concat(Box<Concat>),
     Json(Box<JsonGroup>),
+    // In a box of its own: the reference to a trait object is wider than those of the others.
+    Own(Box<Box<dyn AnyState>>),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -199,6 +230,7 @@ impl AggregateState {
                 }
                 *best = Some(value.clone());
             }
+            State::Own(state) => state.step(arguments)?,
             State::Concat(_) | State::Json(_) => match arguments {
                 [first, second, ..] => self.step_two([first.as_ref(), second.as_ref()])?,
                 [first] => return self.step_borrowed(Some(first.as_ref())),
@@ -220,6 +252,7 @@ impl AggregateState {
             }
             State::Sum(sum, _) => sum.undo(value.unwrap_or(&Value::Null)),
             State::Concat(joined) => joined.undo(arguments),
+            State::Own(state) => state.undo(arguments),
             State::Extreme { .. } | State::Json(_) => {}
         }
     }
@@ -314,6 +347,7 @@ impl AggregateState {
         match &mut self.0 {
             State::Concat(joined) => joined.step(first, Some(second)),
             State::Json(group) => group.step(first, Some(second)),
+            State::Own(state) => state.step(&[first.into(), second.into()]),
             State::Count(_) | State::Sum(..) | State::Extreme { .. } => {
                 self.step_borrowed(Some(first)).map(drop)
             }
@@ -397,6 +431,7 @@ impl AggregateState {
             State::Extreme { best, .. } => best.clone().unwrap_or_default(),
             State::Concat(joined) => joined.finish(),
             State::Json(group) => group.clone().take()?,
+            State::Own(state) => state.value()?,
         })
     }
 

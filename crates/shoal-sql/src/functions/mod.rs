@@ -11,6 +11,7 @@ mod encoding;
 mod json;
 mod math;
 mod misc;
+mod own;
 mod printf;
 mod text;
 mod window;
@@ -24,6 +25,8 @@ use crate::value::{Collation, GLOB, LIKE, Pattern, Value, ValueRef, text_of};
 
 pub(crate) use aggregate::{AggregateFunction, AggregateState, ForEach};
 pub(crate) use json::{Walk, walk};
+pub use own::{Aggregate, ArgumentCount, FunctionFlags};
+pub(crate) use own::{Aggregation, Own, Scalar, Shared};
 pub(crate) use window::{WindowFunction, window_function};
 
 /// The world around one call.
@@ -63,10 +66,11 @@ pub(crate) struct ScalarFunction {
     of_one: Option<OfOne>,
 }
 
-#[derive(Clone, Copy)]
 enum Body {
     Value(fn(&[Value], &Env<'_>) -> Result<Value, Error>),
     Text(Append),
+    /// The program's own, and its name.
+    Own(String, own::Body),
 }
 
 /// Appends the text result for borrowed values to other bytes; false for a NULL result. Bytes
@@ -175,7 +179,7 @@ impl ScalarFunction {
     pub(crate) fn append(&self) -> Option<Append> {
         match self.body {
             Body::Text(append) => Some(append),
-            Body::Value(_) => None,
+            Body::Value(_) | Body::Own(..) => None,
         }
     }
 
@@ -203,7 +207,20 @@ impl ScalarFunction {
         self
     }
 
-    /// The function's name, in small letters.
+    /// A function of the program's own.
+    fn own(
+        name: &str,
+        arguments: Arguments,
+        flags: FunctionFlags,
+        body: own::Body,
+    ) -> ScalarFunction {
+        let mut function = ScalarFunction::with("", arguments, Body::Own(name.to_owned(), body));
+        function.deterministic = flags.deterministic;
+        function
+    }
+
+    /// The name of a function that is built in, in small letters: who knows the name knows what the
+    /// function does. Empty for one of the program's own.
     pub(crate) fn name(&self) -> &'static str {
         self.name
     }
@@ -213,15 +230,22 @@ impl ScalarFunction {
     /// # Errors
     /// [`Error::Runtime`] where the arguments' values are refused.
     pub(crate) fn call(&self, arguments: &[Value], env: &Env<'_>) -> Result<Value, Error> {
-        match self.body {
+        match &self.body {
             Body::Value(body) => body(arguments, env),
-            Body::Text(append) => text_of_call(append, arguments, env),
+            Body::Text(append) => text_of_call(*append, arguments, env),
+            Body::Own(_, body) => match body(arguments)? {
+                Value::Real(real) => Ok(Value::real(real)),
+                Value::Text(bytes) | Value::Blob(bytes) if bytes.len() > LENGTH_MAX => {
+                    Err(too_big())
+                }
+                value => Ok(value),
+            },
         }
     }
 }
 
 /// The function called by `RAISE` with its message.
-pub(crate) fn raise(raise: Raise) -> &'static ScalarFunction {
+pub(crate) fn raise(raise: Raise) -> Scalar {
     const fn raising(body: fn(&[Value], &Env<'_>) -> Result<Value, Error>) -> ScalarFunction {
         ScalarFunction::volatile("raise", Arguments::exactly(1), body)
     }
@@ -234,12 +258,12 @@ pub(crate) fn raise(raise: Raise) -> &'static ScalarFunction {
     static ROLLBACK: ScalarFunction = raising(|arguments, _| raised(arguments, Raise::Rollback));
     static ABORT: ScalarFunction = raising(|arguments, _| raised(arguments, Raise::Abort));
     static FAIL: ScalarFunction = raising(|arguments, _| raised(arguments, Raise::Fail));
-    match raise {
+    Shared::BuiltIn(match raise {
         Raise::Ignore => &IGNORE,
         Raise::Rollback => &ROLLBACK,
         Raise::Abort => &ABORT,
         Raise::Fail => &FAIL,
-    }
+    })
 }
 
 fn text_of_call(append: Append, arguments: &[Value], env: &Env<'_>) -> Result<Value, Error> {
@@ -265,15 +289,18 @@ fn text_of_call(append: Append, arguments: &[Value], env: &Env<'_>) -> Result<Va
 
 impl fmt::Debug for ScalarFunction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
+        f.write_str(match &self.body {
+            Body::Own(name, _) => name,
+            Body::Value(_) | Body::Text(_) => self.name,
+        })
     }
 }
 
 /// A function found by its name.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Function {
-    Scalar(&'static ScalarFunction),
-    Aggregate(&'static AggregateFunction),
+    Scalar(Scalar),
+    Aggregate(Aggregation),
 }
 
 /// Why a call means no function.
@@ -297,7 +324,7 @@ pub(crate) fn lookup(name: &str, count: usize) -> Result<Function, LookupError> 
         if function.name().eq_ignore_ascii_case(name) {
             known = true;
             if function.allows(count) {
-                return Ok(Function::Aggregate(function));
+                return Ok(Function::Aggregate(Shared::BuiltIn(function)));
             }
         }
     }
@@ -306,7 +333,7 @@ pub(crate) fn lookup(name: &str, count: usize) -> Result<Function, LookupError> 
             if function.name.eq_ignore_ascii_case(name) {
                 known = true;
                 if function.arguments.allow(count) {
-                    return Ok(Function::Scalar(function));
+                    return Ok(Function::Scalar(Shared::BuiltIn(function)));
                 }
             }
         }

@@ -1,12 +1,12 @@
 //! Functions with a meaning only under `OVER`: ranks, shares and neighbours of rows.
 
-use super::{AggregateFunction, LookupError};
+use super::{Aggregation, LookupError};
 
 /// The function of a call with `OVER`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum WindowFunction {
     /// An aggregate of the rows of the frame.
-    Aggregate(&'static AggregateFunction),
+    Aggregate(Aggregation),
     RowNumber,
     Rank,
     DenseRank,
@@ -22,7 +22,7 @@ pub(crate) enum WindowFunction {
 
 impl WindowFunction {
     /// True where the result depends on the row's window frame.
-    pub(crate) fn has_frame(self) -> bool {
+    pub(crate) fn has_frame(&self) -> bool {
         use WindowFunction::{Aggregate, FirstValue, LastValue, NthValue};
         matches!(self, Aggregate(_) | FirstValue | LastValue | NthValue)
     }
@@ -51,7 +51,7 @@ pub(crate) fn window_function(
     let (_, min, max, function) =
         FUNCTIONS.iter().find(|(known, ..)| known.eq_ignore_ascii_case(name))?;
     Some(match (*min..=*max).contains(&count) {
-        true => Ok(*function),
+        true => Ok(function.clone()),
         false => Err(LookupError::ArgumentCount(name.to_owned())),
     })
 }

@@ -40,6 +40,7 @@ pub(crate) fn push_key(value: ValueRef<'_>, collation: Collation, out: &mut Vec<
                     let end = bytes.iter().rposition(|&byte| byte != b' ').map_or(0, |at| at + 1);
                     push_bytes(&bytes[..end], out);
                 }
+                Collation::Own(own) => out.extend_from_slice(&own.class_of(bytes).to_le_bytes()),
             }
         }
         ValueRef::Blob(bytes) => {
@@ -406,6 +407,7 @@ pub(crate) fn hash_value(value: ValueRef<'_>, collation: Collation, seed: u64) -
                 let end = bytes.iter().rposition(|&byte| byte != b' ').map_or(0, |at| at + 1);
                 hash_bytes(&bytes[..end], seed ^ 6)
             }
+            Collation::Own(own) => mix(seed ^ 8, own.class_of(bytes)),
         },
         ValueRef::Blob(bytes) => hash_bytes(bytes, seed ^ 7),
     }

@@ -5,7 +5,7 @@
 //! constants and parameters are put there once, before a statement runs. Evaluation is a loop, not
 //! a recursion: how deep an expression nests costs no stack.
 
-use crate::functions::ScalarFunction;
+use crate::functions::Scalar;
 use crate::parse::ast::CurrentTime;
 use crate::value::{Affinity, ArithmeticOp, Collation, Comparison, InRule, Pattern};
 
@@ -164,7 +164,7 @@ pub(crate) enum Op {
         to: Reg,
     },
     Call {
-        function: &'static ScalarFunction,
+        function: Scalar,
         first: Reg,
         count: usize,
         collation: Collation,

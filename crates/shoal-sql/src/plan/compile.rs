@@ -340,7 +340,7 @@ impl Compiler {
                     self.argument(argument, first + index);
                 }
                 self.ops.push(Op::Call {
-                    function,
+                    function: function.clone(),
                     first,
                     count: arguments.len(),
                     collation: *collation,

@@ -122,7 +122,7 @@ impl Lines<'_> {
                 self.add(parent, format!("USE TEMP B-TREE FOR {what}"));
             }
             for aggregate in group.aggregates.iter().filter(|aggregate| aggregate.distinct) {
-                let name = aggregate.function.name();
+                let name = aggregate.function.shown_name();
                 self.add(parent, format!("USE TEMP B-TREE FOR {name}(DISTINCT)"));
             }
         }

@@ -469,7 +469,7 @@ pub(crate) struct GroupPlan {
 
 #[derive(Debug)]
 pub(crate) struct AggregatePlan {
-    pub(crate) function: &'static crate::functions::AggregateFunction,
+    pub(crate) function: crate::functions::Aggregation,
     pub(crate) arguments: Vec<Code>,
     pub(crate) first: Reg,
     pub(crate) filter: Option<Code>,

@@ -257,12 +257,13 @@ fn group_distinct(select: &mut SelectPlan, compiler: &mut Compiler) {
 /// What a group computes of its rows; `None` for one whose rows are not taken many at a time.
 fn codes_of(group: &GroupPlan, compiler: &Compiler) -> Option<Vec<GroupCode>> {
     let is_plain = |aggregate: &AggregatePlan| {
-        let AggregatePlan { arguments, filter, order, distinct, .. } = aggregate;
+        let AggregatePlan { function, arguments, filter, order, distinct, .. } = aggregate;
         let has_more = arguments.len() == 2 || filter.is_some();
         // What fails of a row that is not taken is no error.
         let fails = |code: &Code| code.runs_query() || code.calls_function();
         let is_safe = filter.is_none() || !arguments.iter().any(fails);
-        arguments.len() <= 2 && order.is_empty() && !(has_more && *distinct) && is_safe
+        let is_few = arguments.len() <= 2 && order.is_empty() && !(has_more && *distinct);
+        !function.is_own() && is_few && is_safe
     };
     let mut codes: Vec<GroupCode> = (0..group.keys.len()).map(GroupCode::Key).collect();
     for (number, aggregate) in group.aggregates.iter().enumerate() {

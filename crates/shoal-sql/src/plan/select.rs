@@ -374,7 +374,7 @@ impl Compiler {
             aggregates.push(AggregatePlan {
                 order,
                 sort,
-                function: aggregate.function,
+                function: aggregate.function.clone(),
                 arguments,
                 first,
                 filter: aggregate.filter.as_ref().map(|filter| self.code(filter)),

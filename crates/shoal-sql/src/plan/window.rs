@@ -86,7 +86,7 @@ impl Compiler {
             for (index, call) in select.window_calls.iter().enumerate() {
                 if call.window == number {
                     calls.push(WindowCallPlan {
-                        function: call.function,
+                        function: call.function.clone(),
                         arguments: call.arguments.iter().map(|expr| self.code(expr)).collect(),
                         filter: call.filter.as_ref().map(|filter| self.code(filter)),
                         collation: call.collation,

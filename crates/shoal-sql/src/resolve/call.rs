@@ -8,9 +8,7 @@ use super::select::ANY_CLASS;
 use super::tree::{Aggregate, Expr, Key, OrderKey};
 use crate::Error;
 use crate::error::NameKind;
-use crate::functions::{
-    AggregateFunction, Function, LookupError, ScalarFunction, lookup, window_function,
-};
+use crate::functions::{Aggregation, Function, LookupError, Scalar, lookup, window_function};
 use crate::parse::ast;
 use crate::value::{Collation, Value};
 
@@ -45,18 +43,9 @@ impl<'a> Resolver<'a> {
             function.map_err(|why| unknown(why, offset))?;
             return Err(Error::meaning(format!("misuse of window function {name}()"), offset));
         }
-        let function = lookup(name, call.arguments.len()).map_err(|why| unknown(why, offset))?;
-        match function {
-            Function::Aggregate(function) => {
-                if call.star && !name.eq_ignore_ascii_case("count") {
-                    return Err(wrong_count(name, offset));
-                }
-                self.aggregate(function, call)
-            }
+        match self.function(name, call.arguments.len(), offset)? {
+            Function::Aggregate(function) => self.aggregate(function, call),
             Function::Scalar(function) => {
-                if call.star {
-                    return Err(wrong_count(name, offset));
-                }
                 if !call.order_by.is_empty() {
                     return Err(unordered(name, offset));
                 }
@@ -96,12 +85,46 @@ impl<'a> Resolver<'a> {
         Ok(Bound::plain(Expr::Const(Value::Null)))
     }
 
+    /// The function that a call with so many arguments means.
+    ///
+    /// # Errors
+    /// No such function, or one that may not be called from here.
+    pub(super) fn function(
+        &self,
+        name: &str,
+        count: usize,
+        offset: usize,
+    ) -> Result<Function, Error> {
+        let found = self.schema.own().lookup(name, count).map_err(|why| unknown(why, offset))?;
+        let (function, direct_only) = found;
+        if direct_only && self.is_in_schema() {
+            return Err(Error::meaning(format!("unsafe use of {name}()"), offset));
+        }
+        Ok(function)
+    }
+
+    /// Whether what a file holds is being resolved: a view, a trigger, a part of a definition.
+    fn is_in_schema(&self) -> bool {
+        self.in_definition || self.around.in_trigger || !self.views.is_empty()
+    }
+
+    /// The call of the function behind an operator.
+    pub(super) fn named_call(
+        &self,
+        name: &str,
+        arguments: Vec<Expr>,
+        offset: usize,
+    ) -> Result<Expr, Error> {
+        match self.function(name, arguments.len(), offset)? {
+            Function::Scalar(function) => {
+                Ok(Expr::Call { function, arguments, collation: Collation::Binary, json: 0 })
+            }
+            Function::Aggregate(_) => Err(Error::unsupported(format!("{name}()"), offset)),
+        }
+    }
+
     #[inline(never)]
-    fn aggregate(
-        &mut self,
-        function: &'static AggregateFunction,
-        call: &'a ast::Call,
-    ) -> Result<Bound, Error> {
+    fn aggregate(&mut self, function: Aggregation, call: &'a ast::Call) -> Result<Bound, Error> {
         let offset = call.name.offset;
         let misuse = |clause| {
             let name = &call.name.text;
@@ -160,11 +183,7 @@ impl<'a> Resolver<'a> {
 
     /// A call of a scalar function; the few functions with arguments left unevaluated are
     /// operators.
-    fn scalar_call(
-        &self,
-        function: &'static ScalarFunction,
-        bound: Vec<Bound>,
-    ) -> Result<Bound, Error> {
+    fn scalar_call(&self, function: Scalar, bound: Vec<Bound>) -> Result<Bound, Error> {
         let collation = bound.iter().map(|argument| argument.collation).fold(Coll::None, Coll::or);
         let kept = bound
             .iter()
@@ -299,16 +318,6 @@ fn is_value(name: &str, place: usize) -> bool {
         "_object" | "_group_object" => place % 2 == 1,
         "_set" | "_insert" | "_replace" | "_array_insert" => place > 0 && place.is_multiple_of(2),
         _ => false,
-    }
-}
-
-pub(super) fn named_call(name: &str, arguments: Vec<Expr>, offset: usize) -> Result<Expr, Error> {
-    match lookup(name, arguments.len()) {
-        Ok(Function::Scalar(function)) => {
-            Ok(Expr::Call { function, arguments, collation: Collation::Binary, json: 0 })
-        }
-        Ok(Function::Aggregate(_)) => Err(Error::unsupported(format!("{name}()"), offset)),
-        Err(why) => Err(unknown(why, offset)),
     }
 }
 

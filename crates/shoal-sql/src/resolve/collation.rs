@@ -14,7 +14,7 @@ pub(crate) struct Unknown(usize);
 impl Resolver<'_> {
     /// The collation called `name`; an unknown one is refused where used.
     pub(super) fn named_collation(&self, name: &str, offset: usize) -> Named {
-        Collation::named(name).ok_or_else(|| self.unknown_collation(name, offset))
+        self.schema.own().collation(name).ok_or_else(|| self.unknown_collation(name, offset))
     }
 
     /// Notes an unknown name.

@@ -1,7 +1,6 @@
 //! Expressions: names to columns, operators to their rules.
 
 use super::Resolver;
-use super::call::named_call;
 use super::collation::{Coll, compare_affinity, list_affinity};
 use super::form::{is_constant, never_holds};
 use super::row::is_row;
@@ -329,7 +328,7 @@ impl<'a> Resolver<'a> {
             BinaryOp::Concat => ArithmeticOp::Concat,
             _ => {
                 let name = if op == BinaryOp::Arrow { "->" } else { "->>" };
-                let call = named_call(name, vec![left.expr, right.expr], offset)?;
+                let call = self.named_call(name, vec![left.expr, right.expr], offset)?;
                 return Ok(Bound::with(call, collation));
             }
         };
@@ -475,7 +474,7 @@ impl<'a> Resolver<'a> {
         if let Some(escape) = escape {
             arguments.push(self.bind(escape)?.expr);
         }
-        let call = named_call(name, arguments, offset)?;
+        let call = self.named_call(name, arguments, offset)?;
         Ok(Bound::with(if not { Expr::Not(Box::new(call)) } else { call }, kept))
     }
 

@@ -69,6 +69,8 @@ pub(crate) struct Resolver<'a> {
     around: Around<'a>,
     /// `Some` where a definition's names are gathered.
     names: Option<RefCell<names::Names>>,
+    /// Whether a part of a table's definition is resolved.
+    in_definition: bool,
 }
 
 /// The tables of a `WITH`, and the number of scopes around.
@@ -127,6 +129,7 @@ impl<'a> Resolver<'a> {
             select_level: 0,
             around: Around::statement(0),
             names: None,
+            in_definition: false,
         }
     }
 
@@ -151,6 +154,7 @@ impl<'a> Resolver<'a> {
     ) -> Result<tree::Expr, Error> {
         let source = self.new_source()?;
         let scope_table = scope_table(table, source, table.name.clone());
+        self.in_definition = true;
         self.in_scope(vec![scope_table], clause, |resolver| {
             resolver.bind(expr).map(|bound| bound.expr)
         })

@@ -35,7 +35,7 @@ impl Expr {
                     json: other_json,
                 },
             ) => {
-                function.name() == other.name()
+                function.is(other)
                     && function.deterministic
                     && (collation, json) == (other_collation, other_json)
                     && all(arguments, others)

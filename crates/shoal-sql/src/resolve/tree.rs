@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::collation::Coll;
-use crate::functions::{AggregateFunction, ScalarFunction, WindowFunction};
+use crate::functions::{Aggregation, Scalar, WindowFunction};
 use crate::parse::ast::{CompoundOp, CurrentTime, FrameExclude, FrameUnit};
 use crate::schema::{Module, Table};
 use crate::value::{Affinity, ArithmeticOp, Collation, Comparison, Value};
@@ -193,7 +193,7 @@ pub(crate) enum Key {
 /// A call of an aggregate function.
 #[derive(Clone, Debug)]
 pub(crate) struct Aggregate {
-    pub(crate) function: &'static AggregateFunction,
+    pub(crate) function: Aggregation,
     pub(crate) arguments: Vec<Expr>,
     pub(crate) distinct: bool,
     pub(crate) filter: Option<Expr>,
@@ -340,7 +340,7 @@ pub(crate) enum Expr {
         affinity: Affinity,
     },
     Call {
-        function: &'static ScalarFunction,
+        function: Scalar,
         arguments: Vec<Expr>,
         collation: Collation,
         /// One bit for each argument: set for JSON made by a function.

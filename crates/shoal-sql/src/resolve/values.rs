@@ -26,7 +26,7 @@ struct Resolved {
     /// Runs of rows without aggregates, and rows with them.
     bodies: Vec<Body>,
     /// An aggregate SQLite refuses where the rows are no queries: its row and its name.
-    aggregate: Option<(usize, &'static str)>,
+    aggregate: Option<(usize, String)>,
     has_windows: bool,
     /// The columns of each part of SQLite's compound of the rows: neighbouring constant rows are
     /// one subquery there, the first without an affinity.
@@ -123,8 +123,8 @@ impl<'a> Resolver<'a> {
             return;
         }
         let aggregates = std::mem::take(&mut scope.aggregates);
-        if let (None, Some(first)) = (resolved.aggregate, aggregates.first()) {
-            resolved.aggregate = Some((number, first.function.name()));
+        if let (None, Some(first)) = (&resolved.aggregate, aggregates.first()) {
+            resolved.aggregate = Some((number, first.function.shown_name().to_owned()));
         }
         resolved.has_windows |= !scope.window_calls.is_empty();
         resolved.bodies.push(Body::Select(Box::new(Select {

@@ -7,9 +7,7 @@ use super::expr::Bound;
 use super::scope::Clause;
 use super::tree::{Expr, Frame, FrameBound, Key, OrderKey, Window, WindowCall};
 use crate::Error;
-use crate::functions::{
-    Function, LookupError, WindowFunction, is_aggregate, lookup, window_function,
-};
+use crate::functions::{Function, LookupError, WindowFunction, is_aggregate, window_function};
 use crate::parse::ast::{self, FrameExclude, FrameUnit, Name, Over};
 use crate::value::{Collation, Value};
 
@@ -32,13 +30,20 @@ impl<'a> Resolver<'a> {
         let count = call.arguments.len();
         let function = match window_function(name, count) {
             Some(found) => found.map_err(|why| unknown(why, offset))?,
-            None => match lookup(name, count) {
-                Ok(Function::Aggregate(function)) => WindowFunction::Aggregate(function),
+            None => match self.schema.own().lookup(name, count) {
+                Ok((Function::Aggregate(_), _)) => {
+                    let Function::Aggregate(function) = self.function(name, count, offset)? else {
+                        unreachable!("a name means one function");
+                    };
+                    WindowFunction::Aggregate(function)
+                }
                 // Whatever its arguments.
-                Err(LookupError::ArgumentCount(_)) if is_aggregate(name) => {
+                Err(LookupError::ArgumentCount(_))
+                    if is_aggregate(name) || self.schema.own().is_aggregate(name) =>
+                {
                     return Err(wrong_count(name, offset));
                 }
-                Ok(Function::Scalar(_)) | Err(LookupError::ArgumentCount(_)) => {
+                Ok((Function::Scalar(_), _)) | Err(LookupError::ArgumentCount(_)) => {
                     let message = format!("{name}() may not be used as a window function");
                     return Err(Error::meaning(message, offset));
                 }

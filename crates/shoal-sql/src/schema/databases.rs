@@ -52,6 +52,7 @@ impl Schema {
             by_name: self.by_name.clone(),
             attached,
             registered,
+            own: self.own.clone(),
             modules: self.modules.clone(),
             temp: std::sync::OnceLock::new(),
         }

@@ -22,6 +22,7 @@ pub use module::{Module, ModuleContext, ModuleRows};
 pub(crate) use table::{Built, build as build_table, build_index, constant_default, view_table};
 pub(crate) use txns::{AttachedSnapshots, Snapshot, Txns};
 
+use crate::functions::Own;
 use crate::parse::ast;
 use crate::value::{Affinity, Collation, Value};
 
@@ -42,6 +43,8 @@ pub struct Schema {
     /// The databases beside this one, the schema of `main`.
     attached: Vec<Beside>,
     registered: Registered,
+    /// Functions and collations of the program's own.
+    own: Own,
     /// Built-in modules.
     modules: Modules,
     /// The schema of `temp`, made on first use.
@@ -332,6 +335,23 @@ impl Schema {
         Schema { flags, ..self }
     }
 
+    /// The same schema, just read, for a connection with functions and collations of its own.
+    pub(crate) fn with_own(mut self, own: Own) -> Schema {
+        for object in &mut self.objects {
+            if let Object::Table(table) = object
+                && let Some(table) = Arc::get_mut(table)
+            {
+                table.adopt(&own);
+            }
+        }
+        Schema { own, ..self }
+    }
+
+    /// Functions and collations of the program's own.
+    pub(crate) fn own(&self) -> &Own {
+        &self.own
+    }
+
     /// Settings of the open file.
     pub(crate) fn settings(&self) -> Settings {
         self.settings
@@ -407,16 +427,32 @@ impl Table {
     fn belong(&mut self, database: usize, utf16: Option<ByteOrder>) {
         self.database = database;
         let Some(order) = utf16 else { return };
+        for collation in self.collations().flatten() {
+            if *collation == Collation::Binary {
+                *collation = Collation::Utf16(order);
+            }
+        }
+    }
+
+    /// The collations of columns, keys and indexes.
+    fn collations(&mut self) -> impl Iterator<Item = &mut Result<Collation, String>> {
         let columns = self.columns.iter_mut().map(|column| &mut column.collation);
         let keys = self.primary_key.iter_mut().map(|part| &mut part.collation);
         let indexes = self.indexes.iter_mut().chain(&mut self.own_index);
         let entries = indexes.flat_map(|index| &mut index.columns);
         let entries = entries.map(|column| &mut column.collation);
-        for collation in columns.chain(keys).chain(entries).flatten() {
-            if *collation == Collation::Binary {
-                *collation = Collation::Utf16(order);
-            }
-        }
+        columns.chain(keys).chain(entries)
+    }
+
+    /// Takes up the collations of the program's own.
+    fn adopt(&mut self, own: &Own) {
+        self.collations().for_each(|collation| own.adopt(collation));
+    }
+
+    /// The same table, just built, with the collations of the program's own.
+    pub(crate) fn with_own(mut self, own: &Own) -> Table {
+        self.adopt(own);
+        self
     }
 
     /// The name as written.
@@ -496,6 +532,12 @@ impl Index {
     /// True where every collating sequence of the key is known, and so the order of the entries.
     pub(crate) fn has_known_order(&self) -> bool {
         self.columns.iter().all(|column| column.collation.is_ok())
+    }
+
+    /// The same index, just built, with the collations of the program's own.
+    pub(crate) fn with_own(mut self, own: &Own) -> Index {
+        self.columns.iter_mut().for_each(|column| own.adopt(&mut column.collation));
+        self
     }
 
     /// The order of the index's b-tree.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use shoal_store::Watch;
+use shoal_store::{OwnCollation, Watch};
 
 use crate::session::forced::Forced;
 
@@ -46,11 +46,14 @@ pub(crate) struct Control {
     pub(crate) watch: Arc<Watch>,
     pub(crate) limits: Limits,
     pub(crate) forced: Forced,
+    /// The program's own collations, whose classes of equal texts last as long as a statement.
+    pub(crate) collations: Arc<Vec<OwnCollation>>,
 }
 
 impl Control {
     /// Another statement begins.
     pub(crate) fn begin(&self) {
+        self.collations.iter().for_each(|collation| collation.forget_classes());
         self.watch.restart(self.limits.time);
     }
 

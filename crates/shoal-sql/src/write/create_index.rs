@@ -56,7 +56,8 @@ pub(crate) fn prepare(schema: &Schema, create: &CreateIndex, sql: &str) -> Resul
         check_column(&table, &term.expr)?;
     }
     let index = build_index(create, Pgno::FIRST, &table)
-        .map_err(|message| Error::meaning(message, create.table.offset))?;
+        .map_err(|message| Error::meaning(message, create.table.offset))?
+        .with_own(schema.own());
     if let Some(unknown) = index.columns.iter().find_map(|it| it.collation.as_ref().err()) {
         let message = format!("no such collation sequence: {unknown}");
         return Err(Error::meaning(message, create.offset));
@@ -97,7 +98,8 @@ impl CreateIndexPlan {
         let transaction = &mut *context.transaction;
         let root = transaction.create_btree(BtreeKind::Index)?;
         let mut index = build_index(&self.definition, root, &self.table)
-            .map_err(|message| Error::meaning(message, self.definition.table.offset))?;
+            .map_err(|message| Error::meaning(message, self.definition.table.offset))?
+            .with_own(context.schema.own());
         if transaction.header().schema_format < 4 {
             // Older formats keep the word DESC and ignore it.
             index.columns.iter_mut().for_each(|column| column.descending = false);

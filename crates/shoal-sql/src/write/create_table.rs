@@ -85,7 +85,7 @@ pub(crate) fn check_stored(
 ) -> Result<Table, Error> {
     let plan = CreateTablePlan { definition: definition.clone(), sql: String::new(), source: None };
     plan.check(schema, &definition.name.name, sql)?;
-    Ok(plan.build(Pgno::FIRST)?.table)
+    Ok(plan.build(Pgno::FIRST, schema)?.table)
 }
 
 /// Whether a table or index may take a name; false when it exists and that is no error.
@@ -184,17 +184,18 @@ impl CreateTablePlan {
         }
     }
 
-    fn build(&self, root: Pgno) -> Result<Built, Error> {
+    fn build(&self, root: Pgno, schema: &Schema) -> Result<Built, Error> {
         let (columns, constraints, without_rowid, strict) = self.parts();
         let name = &self.definition.name.name;
         build_table(&name.text, root, columns, constraints, without_rowid, strict)
+            .map(|built| Built { table: built.table.with_own(schema.own()), ..built })
             .map_err(|message| Error::meaning(message, name.offset))
     }
 
     /// Refuses a definition that could not be used later.
     fn check(&self, schema: &Schema, name: &Name, sql: &str) -> Result<(), Error> {
         let (columns, constraints, _, strict) = self.parts();
-        let table = Arc::new(self.build(Pgno::FIRST)?.table);
+        let table = Arc::new(self.build(Pgno::FIRST, schema)?.table);
         let meaning = |message: String| Err(Error::meaning(message, name.offset));
         if columns.len() > COLUMNS_MAX {
             return meaning(format!("too many columns on {}", name.text));
@@ -256,7 +257,7 @@ impl CreateTablePlan {
         let transaction = &mut *context.transaction;
         let kind = if without_rowid { BtreeKind::Index } else { BtreeKind::Table };
         let root = transaction.create_btree(kind)?;
-        let built = self.build(root)?;
+        let built = self.build(root, context.schema)?;
         SchemaRow { kind: "table", name, table: name, root: Some(root), sql: Some(&self.sql) }
             .insert(transaction)?;
         for (number, constraint) in built.constraints.iter().enumerate() {

@@ -8,7 +8,6 @@ use super::{Context, Done, Kind};
 use crate::Error;
 use crate::parse::ast::ObjectName;
 use crate::schema::{Object, Schema, Table};
-use crate::value::Collation;
 
 /// A prepared `REINDEX`: tables and the places of their indexes.
 #[derive(Debug)]
@@ -27,7 +26,7 @@ pub(crate) fn prepare(schema: &Schema, name: Option<&ObjectName>) -> Result<Kind
     let text = name.map(|name| name.name.text.as_str());
     let collation = name
         .filter(|name| name.database.is_none())
-        .and_then(|name| Collation::named(&name.name.text));
+        .and_then(|name| schema.own().collation(&name.name.text));
     let mut indexes = Vec::new();
     for object in schema.objects() {
         let Object::Table(table) = object else { continue };

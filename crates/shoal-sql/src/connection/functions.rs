@@ -1,0 +1,189 @@
+//! Functions, aggregates and collations that a program registers with a connection.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use shoal_store::OwnCollation;
+
+use super::{Connection, Plans};
+use crate::Error;
+use crate::functions::{Aggregate, ArgumentCount, FunctionFlags};
+use crate::value::Value;
+
+/// The longest name of a function, in bytes, as in SQLite.
+const NAME_BYTES_MAX: usize = 255;
+/// The most arguments that a function may be registered for, as in SQLite.
+const ARGUMENTS_MAX: usize = 1000;
+
+impl Connection {
+    /// Makes a function known to the statements of this connection: in queries, and where its flags
+    /// allow, in what the file defines (`CHECK`, triggers, views, indexes on expressions). It takes
+    /// the place of one of the same name and number of arguments, a built-in one too: `like` with two
+    /// arguments is what the operator `LIKE` calls, `regexp` what `REGEXP` calls. What is registered
+    /// for [`ArgumentCount::Any`] serves calls that no other function of the name does.
+    ///
+    /// Other connections, and other programs, do not know the function: they refuse to write to a
+    /// table whose indexes or constraints need it.
+    ///
+    /// Statements that were prepared before are planned again when they are next run. The function may
+    /// be called by several threads at once, and as often as the plan sees fit. A text over a billion
+    /// bytes that it gives is an error; a NaN is NULL.
+    ///
+    /// ```
+    /// # use shoal_sql::{Connection, Error, FunctionFlags, Value, ValueRef};
+    /// # let mut connection = Connection::open(shoal_store::Store::memory())?;
+    /// connection.create_function("initials", 1, FunctionFlags::DETERMINISTIC, |arguments| {
+    ///     let Value::Text(name) = &arguments[0] else { return Ok(Value::Null) };
+    ///     let name = String::from_utf8_lossy(name);
+    ///     let initials = name.split_whitespace().filter_map(|word| word.chars().next());
+    ///     Ok(Value::text(initials.collect::<String>()))
+    /// })?;
+    /// let mut statement = connection.prepare("SELECT initials('Ada King Lovelace')")?;
+    /// let mut rows = connection.query(&mut statement)?;
+    /// assert_eq!(rows.next()?.unwrap().get(0), ValueRef::Text(b"AKL"));
+    /// # Ok::<(), shoal_sql::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] for a name without or with over 255 bytes, and more than 1,000 arguments. What
+    /// the function returns as an error, best made by [`Error::of_function`], ends the statement that
+    /// calls it, whose changes are undone.
+    pub fn create_function<R: Into<Value>>(
+        &mut self,
+        name: &str,
+        arguments: impl Into<ArgumentCount>,
+        flags: FunctionFlags,
+        function: impl Fn(&[Value]) -> Result<R, Error> + Send + Sync + 'static,
+    ) -> Result<(), Error> {
+        let count = checked(name, arguments.into())?;
+        let body = Arc::new(move |arguments: &[Value]| function(arguments).map(R::into));
+        self.schemas.own.add_scalar(name, count, flags, body);
+        self.plan_again();
+        Ok(())
+    }
+
+    /// Makes an aggregate known to the statements of this connection, as
+    /// [`Connection::create_function`] does with a function. With `OVER` it is a window function.
+    ///
+    /// ```
+    /// # use shoal_sql::{Aggregate, Connection, Error, FunctionFlags, Value, ValueRef};
+    /// # let mut connection = Connection::open(shoal_store::Store::memory())?;
+    /// struct Product;
+    ///
+    /// impl Aggregate for Product {
+    ///     type State = i64;
+    ///
+    ///     fn start(&self) -> i64 {
+    ///         1
+    ///     }
+    ///
+    ///     fn step(&self, state: &mut i64, arguments: &[Value]) -> Result<(), Error> {
+    ///         if let Value::Int(factor) = arguments[0] {
+    ///             let overflow = || Error::of_function("integer overflow");
+    ///             *state = state.checked_mul(factor).ok_or_else(overflow)?;
+    ///         }
+    ///         Ok(())
+    ///     }
+    ///
+    ///     fn value(&self, state: &i64) -> Result<Value, Error> {
+    ///         Ok((*state).into())
+    ///     }
+    /// }
+    ///
+    /// connection.create_aggregate("product", 1, FunctionFlags::DETERMINISTIC, Product)?;
+    /// let mut statement = connection.prepare("SELECT product(value) FROM generate_series(1, 5)")?;
+    /// let mut rows = connection.query(&mut statement)?;
+    /// assert_eq!(rows.next()?.unwrap().get(0), ValueRef::Int(120));
+    /// # Ok::<(), shoal_sql::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Connection::create_function`].
+    pub fn create_aggregate(
+        &mut self,
+        name: &str,
+        arguments: impl Into<ArgumentCount>,
+        flags: FunctionFlags,
+        aggregate: impl Aggregate,
+    ) -> Result<(), Error> {
+        let count = checked(name, arguments.into())?;
+        self.schemas.own.add_aggregate(name, count, flags, aggregate);
+        self.plan_again();
+        Ok(())
+    }
+
+    /// Forgets the function or aggregate of a name and number of arguments; false when there is none
+    /// of the program's own. What is built in under the name is found again.
+    pub fn remove_function(&mut self, name: &str, arguments: impl Into<ArgumentCount>) -> bool {
+        let removed = self.schemas.own.remove(name, arguments.into());
+        self.plan_again();
+        removed
+    }
+
+    /// Makes an order of texts known to the statements of this connection: `COLLATE` names it, columns
+    /// and indexes of the file that do are usable from now on. It takes the place of one of the same
+    /// name, in any case, `NOCASE` and `RTRIM` too; an index that another order made is then to be made
+    /// again (`REINDEX`).
+    ///
+    /// `compare` is given texts in UTF-8, which a file may hold broken, and has to be a total order.
+    /// Its memory, and that of what it holds, is given back when the process ends: create a collation
+    /// when a connection is opened, not for each statement.
+    ///
+    /// ```
+    /// # use shoal_sql::{Connection, ValueRef};
+    /// # let mut connection = Connection::open(shoal_store::Store::memory())?;
+    /// connection.create_collation("unicode_nocase", |a, b| {
+    ///     let folded = |text: &[u8]| String::from_utf8_lossy(text).to_lowercase();
+    ///     folded(a).cmp(&folded(b))
+    /// })?;
+    /// let mut statement = connection.prepare("SELECT 'ÄRGER' = 'ärger' COLLATE unicode_nocase")?;
+    /// let mut rows = connection.query(&mut statement)?;
+    /// assert_eq!(rows.next()?.unwrap().get(0), ValueRef::Int(1));
+    /// # Ok::<(), shoal_sql::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] for an empty name and for `BINARY`, which is what everything else is sorted by.
+    pub fn create_collation(
+        &mut self,
+        name: &str,
+        compare: impl Fn(&[u8], &[u8]) -> Ordering + Send + Sync + 'static,
+    ) -> Result<(), Error> {
+        if name.is_empty() || name.eq_ignore_ascii_case("BINARY") {
+            return Err(Error::Misuse { what: "a collation of that name cannot be created" });
+        }
+        self.schemas.own.add_collation(OwnCollation::define(name, compare));
+        self.collations_changed();
+        Ok(())
+    }
+
+    /// Forgets a collation; false when there is none of that name of the program's own.
+    pub fn remove_collation(&mut self, name: &str) -> bool {
+        let removed = self.schemas.own.remove_collation(name);
+        self.collations_changed();
+        removed
+    }
+
+    fn collations_changed(&mut self) {
+        self.control.collations = Arc::clone(self.schemas.own.collations());
+        self.plan_again();
+    }
+
+    /// Statements are planned again: names may mean something else.
+    pub(super) fn plan_again(&mut self) {
+        self.schemas.forget();
+        self.plans = Plans::default();
+    }
+}
+
+fn checked(name: &str, count: ArgumentCount) -> Result<ArgumentCount, Error> {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX {
+        return Err(Error::Misuse { what: "a function's name has 1 to 255 bytes" });
+    }
+    match count {
+        ArgumentCount::Exactly(count) if count > ARGUMENTS_MAX => {
+            Err(Error::Misuse { what: "a function takes at most 1,000 arguments" })
+        }
+        count => Ok(count),
+    }
+}

@@ -1,0 +1,349 @@
+//! Functions, aggregates and collations of the program's own, registered with a connection.
+
+use std::fmt;
+use std::ops::{BitOr, Deref};
+use std::sync::Arc;
+
+use super::{
+    AggregateFunction, Arguments, Function, LookupError, ScalarFunction, lookup as built_in,
+};
+use crate::Error;
+use crate::value::{Collation, Value};
+use shoal_store::OwnCollation;
+
+/// How many arguments a function of the program's own takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgumentCount {
+    /// As many as this.
+    Exactly(usize),
+    /// Any number; a function of the same name for the number of a call goes before it.
+    Any,
+}
+
+impl From<usize> for ArgumentCount {
+    fn from(count: usize) -> ArgumentCount {
+        ArgumentCount::Exactly(count)
+    }
+}
+
+/// Properties of a function of the program's own, put together with `|`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FunctionFlags {
+    pub(crate) deterministic: bool,
+    pub(crate) direct_only: bool,
+}
+
+impl FunctionFlags {
+    /// None of the others: the function may give something else of the same arguments, and may be
+    /// called from anywhere but indexes and generated columns.
+    pub const NONE: FunctionFlags = FunctionFlags { deterministic: false, direct_only: false };
+    /// Equal arguments give equal results, for as long as a file lasts that holds some: what indexes
+    /// and generated columns ask for.
+    pub const DETERMINISTIC: FunctionFlags =
+        FunctionFlags { deterministic: true, direct_only: false };
+    /// The function is called by the text of statements alone and never by what a file holds: views,
+    /// triggers, constraints, defaults, indexes. For functions with effects.
+    pub const DIRECT_ONLY: FunctionFlags =
+        FunctionFlags { deterministic: false, direct_only: true };
+}
+
+impl BitOr for FunctionFlags {
+    type Output = FunctionFlags;
+
+    fn bitor(self, other: FunctionFlags) -> FunctionFlags {
+        FunctionFlags {
+            deterministic: self.deterministic | other.deterministic,
+            direct_only: self.direct_only | other.direct_only,
+        }
+    }
+}
+
+/// A function of a group of rows, of the program's own
+/// ([`Connection::create_aggregate`](crate::Connection::create_aggregate)).
+pub trait Aggregate: Send + Sync + 'static {
+    /// What is known of the rows of a group so far.
+    type State: Clone + Send + Sync + 'static;
+
+    /// The state of a group without rows.
+    fn start(&self) -> Self::State;
+
+    /// Takes one row's arguments.
+    ///
+    /// # Errors
+    /// The function's own; the statement ends with the error.
+    fn step(&self, state: &mut Self::State, arguments: &[Value]) -> Result<(), Error>;
+
+    /// The value of the rows so far. A window asks for it after every row, and goes on.
+    ///
+    /// # Errors
+    /// The function's own; the statement ends with the error.
+    fn value(&self, state: &Self::State) -> Result<Value, Error>;
+
+    /// True where [`Aggregate::undo`] takes rows back. A window whose frames lose rows at their
+    /// beginning then costs a step for each row that enters or leaves; without, every frame is gone
+    /// through as a whole.
+    fn is_reversible(&self) -> bool {
+        false
+    }
+
+    /// Takes the row back that was the first of those that the state has taken.
+    fn undo(&self, _state: &mut Self::State, _arguments: &[Value]) {}
+}
+
+pub(crate) type Body = Arc<dyn Fn(&[Value]) -> Result<Value, Error> + Send + Sync>;
+
+/// An aggregate whose states have a type that nobody else knows.
+pub(crate) trait AnyAggregate: Send + Sync {
+    fn start(&self) -> Box<dyn AnyState>;
+    fn is_reversible(&self) -> bool;
+}
+
+/// A state of such an aggregate.
+pub(crate) trait AnyState: Send + Sync {
+    fn step(&mut self, arguments: &[Value]) -> Result<(), Error>;
+    fn value(&self) -> Result<Value, Error>;
+    fn undo(&mut self, arguments: &[Value]);
+    fn boxed(&self) -> Box<dyn AnyState>;
+}
+
+impl Clone for Box<dyn AnyState> {
+    fn clone(&self) -> Self {
+        (**self).boxed()
+    }
+}
+
+impl fmt::Debug for dyn AnyState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("state")
+    }
+}
+
+struct Typed<A>(Arc<A>);
+
+struct TypedState<A: Aggregate> {
+    aggregate: Arc<A>,
+    state: A::State,
+}
+
+impl<A: Aggregate> AnyAggregate for Typed<A> {
+    fn start(&self) -> Box<dyn AnyState> {
+        Box::new(TypedState { aggregate: Arc::clone(&self.0), state: self.0.start() })
+    }
+
+    fn is_reversible(&self) -> bool {
+        self.0.is_reversible()
+    }
+}
+
+impl<A: Aggregate> AnyState for TypedState<A> {
+    fn step(&mut self, arguments: &[Value]) -> Result<(), Error> {
+        self.aggregate.step(&mut self.state, arguments)
+    }
+
+    fn value(&self) -> Result<Value, Error> {
+        self.aggregate.value(&self.state)
+    }
+
+    fn undo(&mut self, arguments: &[Value]) {
+        self.aggregate.undo(&mut self.state, arguments);
+    }
+
+    fn boxed(&self) -> Box<dyn AnyState> {
+        Box::new(TypedState { aggregate: Arc::clone(&self.aggregate), state: self.state.clone() })
+    }
+}
+
+/// A function that is built in or the program's own.
+pub(crate) enum Shared<T: 'static> {
+    BuiltIn(&'static T),
+    Own(Arc<T>),
+}
+
+/// A scalar function of either kind.
+pub(crate) type Scalar = Shared<ScalarFunction>;
+/// An aggregate of either kind.
+pub(crate) type Aggregation = Shared<AggregateFunction>;
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        match self {
+            Shared::BuiltIn(function) => Shared::BuiltIn(function),
+            Shared::Own(function) => Shared::Own(Arc::clone(function)),
+        }
+    }
+}
+
+impl<T> Deref for Shared<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        match self {
+            Shared::BuiltIn(function) => function,
+            Shared::Own(function) => function,
+        }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Shared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl Scalar {
+    /// Whether both are the same function.
+    pub(crate) fn is(&self, other: &Scalar) -> bool {
+        match (self, other) {
+            (Shared::BuiltIn(a), Shared::BuiltIn(b)) => a.name() == b.name(),
+            (Shared::Own(a), Shared::Own(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+/// A function under its name.
+#[derive(Clone, Debug)]
+struct Named {
+    name: String,
+    count: ArgumentCount,
+    flags: FunctionFlags,
+    function: Function,
+}
+
+/// What a program defined on a connection: functions and collations.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Own {
+    functions: Arc<Vec<Named>>,
+    collations: Arc<Vec<OwnCollation>>,
+}
+
+impl Own {
+    /// Adds a scalar function, in the place of one of the same name and number of arguments.
+    pub(crate) fn add_scalar(
+        &mut self,
+        name: &str,
+        count: ArgumentCount,
+        flags: FunctionFlags,
+        body: Body,
+    ) {
+        let function = ScalarFunction::own(name, arguments_of(count), flags, body);
+        self.add(name, count, flags, Function::Scalar(Shared::Own(Arc::new(function))));
+    }
+
+    /// Adds an aggregate, in the place of one of the same name and number of arguments.
+    pub(crate) fn add_aggregate<A: Aggregate>(
+        &mut self,
+        name: &str,
+        count: ArgumentCount,
+        flags: FunctionFlags,
+        aggregate: A,
+    ) {
+        let any = Box::new(Typed(Arc::new(aggregate)));
+        let function = AggregateFunction::own(name, arguments_of(count), any);
+        self.add(name, count, flags, Function::Aggregate(Shared::Own(Arc::new(function))));
+    }
+
+    fn add(&mut self, name: &str, count: ArgumentCount, flags: FunctionFlags, function: Function) {
+        self.remove(name, count);
+        let named = Named { name: name.to_owned(), count, flags, function };
+        Arc::make_mut(&mut self.functions).push(named);
+    }
+
+    /// Removes the function of a name and number of arguments; false when there is none.
+    pub(crate) fn remove(&mut self, name: &str, count: ArgumentCount) -> bool {
+        let is = |it: &Named| it.name.eq_ignore_ascii_case(name) && it.count == count;
+        let place = self.functions.iter().position(is);
+        place.map(|place| Arc::make_mut(&mut self.functions).remove(place)).is_some()
+    }
+
+    /// Adds a collation, in the place of one of the same name.
+    pub(crate) fn add_collation(&mut self, collation: OwnCollation) {
+        self.remove_collation(collation.name());
+        Arc::make_mut(&mut self.collations).push(collation);
+    }
+
+    /// Removes a collation; false when there is none of that name.
+    pub(crate) fn remove_collation(&mut self, name: &str) -> bool {
+        let is = |it: &OwnCollation| it.name().eq_ignore_ascii_case(name);
+        let place = self.collations.iter().position(is);
+        place.map(|place| Arc::make_mut(&mut self.collations).remove(place)).is_some()
+    }
+
+    pub(crate) fn collations(&self) -> &Arc<Vec<OwnCollation>> {
+        &self.collations
+    }
+
+    /// The collation of a name, in any case: the program's own before what is built in.
+    pub(crate) fn collation(&self, name: &str) -> Option<Collation> {
+        let own = self.collations.iter().find(|it| it.name().eq_ignore_ascii_case(name));
+        own.map(|own| Collation::Own(*own)).or_else(|| Collation::named(name))
+    }
+
+    /// Puts the program's own collation into the place of one that is not known, or has its name.
+    pub(crate) fn adopt(&self, collation: &mut Result<Collation, String>) {
+        if self.collations.is_empty() {
+            return;
+        }
+        let name = match collation {
+            Ok(known) => known.name(),
+            Err(unknown) => unknown.as_str(),
+        };
+        if let Some(known) = self.collation(name)
+            && matches!(known, Collation::Own(_))
+        {
+            *collation = Ok(known);
+        }
+    }
+
+    /// Finds the function that a call with so many arguments means, and whether it may be called
+    /// by the text of statements alone: the program's own for that number, its own for any number,
+    /// or a built-in one.
+    pub(crate) fn lookup(&self, name: &str, count: usize) -> Result<(Function, bool), LookupError> {
+        let named = |it: &&Named| it.name.eq_ignore_ascii_case(name);
+        let takes = |wanted: ArgumentCount| {
+            self.functions.iter().filter(named).find(move |it| it.count == wanted)
+        };
+        let exactly = takes(ArgumentCount::Exactly(count));
+        if let Some(found) = exactly.or_else(|| takes(ArgumentCount::Any)) {
+            return Ok((found.function.clone(), found.flags.direct_only));
+        }
+        match built_in(name, count) {
+            Err(LookupError::Unknown(_) | LookupError::Unsupported(_))
+                if self.functions.iter().any(|it| named(&it)) =>
+            {
+                Err(LookupError::ArgumentCount(name.to_owned()))
+            }
+            found => found.map(|function| (function, false)),
+        }
+    }
+
+    /// Whether an aggregate of the program's own has the name, for whatever arguments.
+    pub(crate) fn is_aggregate(&self, name: &str) -> bool {
+        self.functions.iter().any(|it| {
+            it.name.eq_ignore_ascii_case(name) && matches!(it.function, Function::Aggregate(_))
+        })
+    }
+
+    /// The functions: name, `s`calar or `w`indow function, number of arguments or -1, properties.
+    pub(crate) fn list(&self) -> impl Iterator<Item = (&str, &'static str, i64, FunctionFlags)> {
+        self.functions.iter().map(|it| {
+            let kind = match it.function {
+                Function::Scalar(_) => "s",
+                Function::Aggregate(_) => "w",
+            };
+            let count = match it.count {
+                ArgumentCount::Any => -1,
+                ArgumentCount::Exactly(count) => i64::try_from(count).unwrap_or(i64::MAX),
+            };
+            (it.name.as_str(), kind, count, it.flags)
+        })
+    }
+}
+
+fn arguments_of(count: ArgumentCount) -> Arguments {
+    match count {
+        ArgumentCount::Exactly(count) => Arguments::exactly(count),
+        ArgumentCount::Any => Arguments::at_least(0),
+    }
+}
