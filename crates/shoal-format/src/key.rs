@@ -32,7 +32,7 @@ impl KeyColumn {
 
     fn prefix_of_text(self, text: &[u8]) -> u64 {
         let text = match self.collation {
-            // Bytes say nothing about an order that a program computes.
+            // Bytes say nothing about a program's own order.
             Collation::Own(_) => return TEXT,
             Collation::Utf16(order) => &crate::utf16::first_bytes(text, order),
             Collation::Rtrim => {

@@ -1,18 +1,18 @@
-//! Collations that a program defines.
+//! Collations defined by a program.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The order of two texts, as a program computes it.
+/// The order of two texts, computed by a program.
 type Compare = Box<dyn Fn(&[u8], &[u8]) -> Ordering + Send + Sync>;
 
-/// An order of texts that a program defines. Copied about as freely as the built-in ones, so that
-/// it lives until the process ends.
+/// An order of texts defined by a program. Copied about as freely as the built-in ones, and so
+/// alive until the process ends.
 ///
-/// The function should be an order: total, and the same whenever it is asked. One that is not makes
-/// sorted texts come in any order and texts be missed, as in SQLite; nothing else breaks.
+/// The function should be a total order, the same at every call. With any other function sorted
+/// texts come in any order and lookups miss texts, as in SQLite; nothing else breaks.
 #[derive(Clone, Copy)]
 pub struct OwnCollation(&'static Definition);
 
@@ -22,18 +22,18 @@ struct Definition {
     classes: Mutex<Classes>,
 }
 
-/// The classes of equal texts that were asked for, by a member of each.
+/// Classes of equal texts, by a member of each.
 #[derive(Default)]
 struct Classes(BTreeMap<Member, u64>);
 
-/// A text among those of its collation.
+/// A text of a collation.
 struct Member {
     text: Box<[u8]>,
     collation: OwnCollation,
 }
 
 impl OwnCollation {
-    /// Defines a collation. Its memory, and what `compare` holds, is never given back.
+    /// Defines a collation. Its memory, captures of `compare` included, is never given back.
     pub fn define(
         name: &str,
         compare: impl Fn(&[u8], &[u8]) -> Ordering + Send + Sync + 'static,
@@ -45,7 +45,7 @@ impl OwnCollation {
         })))
     }
 
-    /// The name as it was given.
+    /// The name as given.
     pub fn name(self) -> &'static str {
         &self.0.name
     }
@@ -57,21 +57,21 @@ impl OwnCollation {
         if a == b { Ordering::Equal } else { (self.0.compare)(a, b) }
     }
 
-    /// A number that equal texts share and others do not, until [`OwnCollation::forget_classes`].
-    /// Cost: a search among the classes, and a copy of the first text of each.
+    /// A number shared by equal texts alone, until [`OwnCollation::forget_classes`]. Cost: a search
+    /// among the classes, and a copy of the first text of each.
     pub fn class_of(self, text: &[u8]) -> u64 {
         let mut classes = self.classes();
         let next = classes.0.len() as u64;
         *classes.0.entry(Member { text: text.into(), collation: self }).or_insert(next)
     }
 
-    /// Gives the memory of the classes back; no number that was given before means anything then.
+    /// Gives the memory of the classes back; numbers from before mean nothing afterwards.
     pub fn forget_classes(self) {
         self.classes().0.clear();
     }
 
     fn classes(self) -> MutexGuard<'static, Classes> {
-        // A comparison that panicked leaves a map that is whole.
+        // A panicking comparison leaves a whole map.
         self.0.classes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

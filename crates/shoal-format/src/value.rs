@@ -85,7 +85,7 @@ pub enum Collation {
     /// By the bytes that the texts, which are UTF-8, have in UTF-16: what `BINARY` means in a file
     /// of that encoding.
     Utf16(ByteOrder),
-    /// As a program computes it.
+    /// By a program's own function.
     Own(OwnCollation),
 }
 
@@ -128,7 +128,7 @@ impl Collation {
         text[..end].iter().map(u8::to_ascii_lowercase)
     }
 
-    /// Returns SQLite's name of the collation, or the one that a program gave it.
+    /// Returns SQLite's name of the collation, or the program's name of its own.
     pub fn name(self) -> &'static str {
         match self {
             Collation::Binary | Collation::Utf16(_) => "BINARY",

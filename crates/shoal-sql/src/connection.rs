@@ -3,6 +3,7 @@
 pub(crate) mod attached;
 mod data_version;
 mod functions;
+mod hooks;
 mod pinned;
 pub(crate) mod plans;
 pub(crate) mod pragma;
@@ -30,6 +31,7 @@ use crate::schema::{AttachedSnapshots, FIRST_ATTACHED, MAIN, Schema, Snapshot, T
 use crate::session::forced::Forced;
 use crate::session::{
     Analysis, Control, Counts, Environment, Interrupter, Limits, Session, StatementSession,
+    TransactionHooks,
 };
 use crate::value::{Value, text_of};
 use crate::write::references::{self, Outstanding};
@@ -72,6 +74,7 @@ pub struct Connection {
     session: Option<StatementSession>,
     /// Memory of writing statements, from one to the next.
     scratch: write::Scratch,
+    hooks: TransactionHooks,
     /// How the names of tables begin that statements may not change.
     reserved: Option<&'static str>,
     /// Statements prepared now run no triggers.
@@ -116,6 +119,7 @@ impl Connection {
             states: States::default(),
             session: None,
             scratch: write::Scratch::default(),
+            hooks: TransactionHooks::default(),
             reserved: None,
             silences_triggers: false,
         };
@@ -564,6 +568,7 @@ impl Connection {
         transaction.rollback();
         // Another connection may give the next schema the number that this one's had.
         self.schemas.forget();
+        self.hooks.rolled_back();
         Ok(())
     }
 
@@ -714,6 +719,7 @@ impl Connection {
         }
         // The databases behind another one's place have new numbers.
         self.schemas.forget();
+        self.control.rows.attached = self.databases.names();
         Ok(0)
     }
 
@@ -819,6 +825,7 @@ impl Connection {
             transaction.rollback();
             // Another connection may give the next schema the number that this one's had.
             self.schemas.forget();
+            self.hooks.rolled_back();
         } else if own {
             if let Err(error) = self.end(transaction) {
                 self.schemas.forget();
@@ -833,8 +840,17 @@ impl Connection {
     /// Commits what a transaction wrote.
     fn end(&mut self, transaction: Transaction) -> Result<(), Error> {
         if transaction.is_writer() {
+            if self.hooks.refuses_commit() {
+                self.states.changed(MAIN);
+                transaction.rollback();
+                self.hooks.rolled_back();
+                return Err(Error::CommitRefused);
+            }
             let before = self.data_versions.knows_main().then(|| transaction.began_at());
-            transaction.commit()?;
+            if let Err(error) = transaction.commit() {
+                self.hooks.rolled_back();
+                return Err(error.into());
+            }
             if let Some(before) = before
                 && let Ok(after) = self.store.version()
             {

@@ -66,6 +66,10 @@ pub enum Error {
         /// The columns or the constraint's name; empty for a foreign key.
         place: String,
     },
+    /// The program's commit hook refused the commit
+    /// ([`Connection::set_commit_hook`](crate::Connection::set_commit_hook)).
+    #[error("constraint failed")]
+    CommitRefused,
     /// The message of a `RAISE` in a trigger's program.
     #[error("{message}")]
     Raised {
@@ -224,7 +228,7 @@ impl Error {
         Error::corrupt(shoal_store::Corrupt::new("index", why, rowid.cast_unsigned()))
     }
 
-    /// What a function of the program's own refuses its arguments with, worded as it should be read.
+    /// An error of a program's own function, in the words for its reader.
     pub fn of_function(message: impl Into<String>) -> Error {
         Error::runtime(message)
     }

@@ -45,7 +45,7 @@ pub use rows::{Row, Rows};
 pub use schema::{Column, Index, Module, ModuleContext, ModuleRows, Object, Schema, Table, View};
 #[doc(hidden)]
 pub use session::forced::{Forced, ForcedAccess, ForcedCarrier, ForcedChoice, ForcedJoin};
-pub use session::{Interrupter, Limits};
+pub use session::{ChangeKind, CommitHook, Interrupter, Limits, RollbackHook, RowChange, RowHook};
 pub use top_k::Scored;
 pub use typed::{Decimal, Guid, NotTyped};
 pub use value::{Affinity, Collation, Value, ValueRef, real_to_text, real_to_text_15};

@@ -13,7 +13,7 @@ use shoal_store::Store;
 use shoal_store::vfs::SimVfs;
 use write_support::{contents, run_shoal, run_sqlite, shoal, show, sqlite};
 
-/// Product of integers; reversible only where it says so.
+/// Product of integers; reversible on demand.
 struct Product {
     reversible: bool,
 }
@@ -103,7 +103,7 @@ fn by_length(a: &[u8], b: &[u8]) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| b.cmp(a))
 }
 
-/// Texts by their length alone: many that differ are equal.
+/// Texts by their length alone: many different ones are equal.
 fn length_alone(a: &[u8], b: &[u8]) -> Ordering {
     a.len().cmp(&b.len())
 }
@@ -451,7 +451,7 @@ fn a_file_whose_functions_are_not_known() {
     define(&mut connection);
     run_shoal(&mut connection, "INSERT INTO t VALUES (3, 'z')").unwrap();
     run_shoal(&mut connection, "INSERT INTO u VALUES (2)").unwrap();
-    // What writes rows without SQL knows the functions, too.
+    // Typed writers know the functions, too.
     connection.begin(shoal_store::Mode::Write).unwrap();
     connection.table_writer("u").unwrap().insert(&[shoal_sql::ValueRef::Int(5)]).unwrap();
     assert!(connection.table_writer("u").unwrap().insert(&[shoal_sql::ValueRef::Int(-5)]).is_err());

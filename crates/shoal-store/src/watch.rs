@@ -1,5 +1,8 @@
 //! Stopping a running statement, from another thread or at a set time.
 
+use std::fmt;
+use std::sync::Mutex;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -11,7 +14,7 @@ use crate::Error;
 /// look: one load; with a time limit also a look at the clock.
 #[derive(Debug)]
 pub struct Watch {
-    /// Bits of [`STOPPED`], [`TIMED`] and [`COUNTED`].
+    /// Bits of [`STOPPED`], [`TIMED`], [`COUNTED`] and [`TOLD`].
     state: AtomicU8,
     /// The moment the deadline is counted from.
     origin: Instant,
@@ -21,11 +24,32 @@ pub struct Watch {
     limit_ms: AtomicU64,
     /// Pages entered since counting began.
     pages: AtomicU64,
+    /// [`TOLD`] with a progress handler: a restart keeps the bit.
+    told: AtomicU8,
+    progress: Mutex<Option<Progress>>,
+}
+
+/// Who is told of progress.
+struct Progress {
+    /// Looks between two calls.
+    every: u64,
+    looks: u64,
+    handler: Handler,
+}
+
+/// Called every so many looks; true stops the statement.
+type Handler = Box<dyn FnMut() -> bool + Send>;
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Progress").field("every", &self.every).finish_non_exhaustive()
+    }
 }
 
 const STOPPED: u8 = 1;
 const TIMED: u8 = 2;
 const COUNTED: u8 = 4;
+const TOLD: u8 = 8;
 
 impl Default for Watch {
     fn default() -> Watch {
@@ -35,6 +59,8 @@ impl Default for Watch {
             deadline: AtomicU64::new(0),
             limit_ms: AtomicU64::new(0),
             pages: AtomicU64::new(0),
+            told: AtomicU8::new(0),
+            progress: Mutex::default(),
         }
     }
 }
@@ -58,6 +84,7 @@ impl Watch {
                 TIMED
             }
         };
+        let state = state | self.told.load(Ordering::Relaxed);
         if self.state.load(Ordering::Relaxed) != state {
             self.state.store(state, Ordering::Relaxed);
         }
@@ -68,6 +95,18 @@ impl Watch {
     pub fn count_pages(&self) {
         self.pages.store(0, Ordering::Relaxed);
         self.state.fetch_or(COUNTED, Ordering::Relaxed);
+    }
+
+    /// Calls a handler every so many looks, from any looking thread, one call at a time; true stops
+    /// the statement. A watch without a handler pays nothing.
+    pub fn set_progress(&self, progress: Option<(u64, Handler)>) {
+        let bit = if progress.is_some() { TOLD } else { 0 };
+        let progress =
+            progress.map(|(every, handler)| Progress { every: every.max(1), looks: 0, handler });
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
+        self.told.store(bit, Ordering::Relaxed);
+        self.state.fetch_and(!TOLD, Ordering::Relaxed);
+        self.state.fetch_or(bit, Ordering::Relaxed);
     }
 
     /// How many pages were entered since [`Watch::count_pages`].
@@ -102,12 +141,29 @@ impl Watch {
         if state & STOPPED != 0 {
             return Err(Error::Interrupted);
         }
+        if state & TOLD != 0 && self.is_told_to_stop() {
+            self.stop();
+            return Err(Error::Interrupted);
+        }
         if state & TIMED != 0
             && self.origin.elapsed().as_nanos() >= u128::from(self.deadline.load(Ordering::Relaxed))
         {
             return Err(Error::TimedOut { limit_ms: self.limit_ms.load(Ordering::Relaxed) });
         }
         Ok(())
+    }
+
+    /// Counts a look; true after a call of the handler with the answer to stop.
+    fn is_told_to_stop(&self) -> bool {
+        // Looks of other threads during a call are not counted.
+        let Ok(mut progress) = self.progress.try_lock() else { return false };
+        let Some(progress) = &mut *progress else { return false };
+        progress.looks += 1;
+        if progress.looks < progress.every {
+            return false;
+        }
+        progress.looks = 0;
+        (progress.handler)()
     }
 }
 
@@ -126,6 +182,27 @@ mod tests {
         watch.restart(Some(Duration::ZERO));
         assert!(matches!(watch.check(), Err(Error::TimedOut { limit_ms: 0 })));
         watch.restart(None);
+        assert!(watch.check().is_ok());
+    }
+
+    #[test]
+    fn a_handler_is_called_and_stops() {
+        let watch = Watch::default();
+        let mut calls = 0;
+        watch.set_progress(Some((
+            3,
+            Box::new(move || {
+                calls += 1;
+                calls == 2
+            }),
+        )));
+        watch.restart(None);
+        assert!((0..5).all(|_| watch.check().is_ok()));
+        assert!(matches!(watch.enter_page(), Err(Error::Interrupted)));
+        assert!(watch.check().is_err());
+        watch.restart(None);
+        assert!((0..100).all(|_| watch.check().is_ok()));
+        watch.set_progress(None);
         assert!(watch.check().is_ok());
     }
 

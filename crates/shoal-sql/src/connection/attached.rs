@@ -56,6 +56,11 @@ impl Databases {
         0..self.attached.len()
     }
 
+    /// Their names.
+    pub(crate) fn names(&self) -> Arc<[String]> {
+        self.attached.iter().map(|attached| attached.name.clone()).collect()
+    }
+
     /// Their stores.
     pub(crate) fn stores(&self) -> impl Iterator<Item = &Store> {
         self.attached.iter().map(|attached| &attached.store)

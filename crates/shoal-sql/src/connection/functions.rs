@@ -1,4 +1,4 @@
-//! Functions, aggregates and collations that a program registers with a connection.
+//! Functions, aggregates and collations registered with a connection.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use crate::value::Value;
 
 /// The longest name of a function, in bytes, as in SQLite.
 const NAME_BYTES_MAX: usize = 255;
-/// The most arguments that a function may be registered for, as in SQLite.
+/// The most arguments of a registered function, as in SQLite.
 const ARGUMENTS_MAX: usize = 1000;
 
 impl Connection {
-    /// Makes a function known to the statements of this connection: in queries, and where its flags
-    /// allow, in what the file defines (`CHECK`, triggers, views, indexes on expressions). It takes
-    /// the place of one of the same name and number of arguments, a built-in one too: `like` with two
-    /// arguments is what the operator `LIKE` calls, `regexp` what `REGEXP` calls. What is registered
-    /// for [`ArgumentCount::Any`] serves calls that no other function of the name does.
+    /// Makes a function known to the statements of this connection: in queries, and as its flags
+    /// allow in the definitions of a file (`CHECK`, triggers, views, indexes on expressions). Takes
+    /// the place of a function of the same name and number of arguments, a built-in one too: `LIKE`
+    /// calls `like` with two arguments, `REGEXP` calls `regexp`. A function for
+    /// [`ArgumentCount::Any`] serves the calls left over by all others of its name.
     ///
-    /// Other connections, and other programs, do not know the function: they refuse to write to a
-    /// table whose indexes or constraints need it.
+    /// Other connections and programs do not know the function: they refuse to write to a table
+    /// with an index or constraint in need of it.
     ///
-    /// Statements that were prepared before are planned again when they are next run. The function may
-    /// be called by several threads at once, and as often as the plan sees fit. A text over a billion
-    /// bytes that it gives is an error; a NaN is NULL.
+    /// Earlier statements are planned again at their next run. Several threads may call the
+    /// function at once, as often as the plan sees fit. A returned NaN is NULL, a text over a
+    /// billion bytes an error.
     ///
     /// ```
     /// # use shoal_sql::{Connection, Error, FunctionFlags, Value, ValueRef};
@@ -45,9 +45,9 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Misuse`] for a name without or with over 255 bytes, and more than 1,000 arguments. What
-    /// the function returns as an error, best made by [`Error::of_function`], ends the statement that
-    /// calls it, whose changes are undone.
+    /// [`Error::Misuse`] for a name without or with over 255 bytes, and more than 1,000 arguments.
+    /// An error of the function, best made by [`Error::of_function`], ends the statement and undoes
+    /// its changes.
     pub fn create_function<R: Into<Value>>(
         &mut self,
         name: &str,
@@ -62,8 +62,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Makes an aggregate known to the statements of this connection, as
-    /// [`Connection::create_function`] does with a function. With `OVER` it is a window function.
+    /// Makes an aggregate known to the statements of this connection, in the way of
+    /// [`Connection::create_function`]. With `OVER` the aggregate is a window function.
     ///
     /// ```
     /// # use shoal_sql::{Aggregate, Connection, Error, FunctionFlags, Value, ValueRef};
@@ -112,22 +112,22 @@ impl Connection {
         Ok(())
     }
 
-    /// Forgets the function or aggregate of a name and number of arguments; false when there is none
-    /// of the program's own. What is built in under the name is found again.
+    /// Forgets the program's function or aggregate of a name and number of arguments; false when
+    /// there is none. A built-in function of the name is found again.
     pub fn remove_function(&mut self, name: &str, arguments: impl Into<ArgumentCount>) -> bool {
         let removed = self.schemas.own.remove(name, arguments.into());
         self.plan_again();
         removed
     }
 
-    /// Makes an order of texts known to the statements of this connection: `COLLATE` names it, columns
-    /// and indexes of the file that do are usable from now on. It takes the place of one of the same
-    /// name, in any case, `NOCASE` and `RTRIM` too; an index that another order made is then to be made
-    /// again (`REINDEX`).
+    /// Makes an order of texts known to the statements of this connection. `COLLATE` names the
+    /// order; columns and indexes of the file with its name become usable. Takes the place of a
+    /// collation of the same name, in any case, `NOCASE` and `RTRIM` too; indexes sorted by another
+    /// order need a `REINDEX` then.
     ///
-    /// `compare` is given texts in UTF-8, which a file may hold broken, and has to be a total order.
-    /// Its memory, and that of what it holds, is given back when the process ends: create a collation
-    /// when a connection is opened, not for each statement.
+    /// `compare` is given texts in UTF-8, perhaps broken, and has to be a total order. Its memory,
+    /// captures included, is given back when the process ends: create a collation when a connection
+    /// is opened, not for each statement.
     ///
     /// ```
     /// # use shoal_sql::{Connection, ValueRef};
@@ -143,7 +143,7 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Misuse`] for an empty name and for `BINARY`, which is what everything else is sorted by.
+    /// [`Error::Misuse`] for an empty name and for `BINARY`, the order behind everything else.
     pub fn create_collation(
         &mut self,
         name: &str,
@@ -157,7 +157,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Forgets a collation; false when there is none of that name of the program's own.
+    /// Forgets the program's collation of a name; false when there is none.
     pub fn remove_collation(&mut self, name: &str) -> bool {
         let removed = self.schemas.own.remove_collation(name);
         self.collations_changed();

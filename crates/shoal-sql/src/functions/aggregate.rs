@@ -79,12 +79,12 @@ impl AggregateFunction {
         AggregateFunction::new("", arguments, Kind::Own(name.to_owned(), aggregate))
     }
 
-    /// The name of a function that is built in, in small letters; empty for the program's own.
+    /// The name of a built-in function, in small letters; empty for the program's own.
     pub(crate) fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The name, as messages and plans tell it.
+    /// The name for messages and plans.
     pub(crate) fn shown_name(&self) -> &str {
         match &self.kind {
             Kind::Own(name, _) => name,
@@ -92,7 +92,7 @@ impl AggregateFunction {
         }
     }
 
-    /// True for one of the program's own, which takes the arguments of one row after the other.
+    /// True for the program's own, stepped one row after the other.
     pub(crate) fn is_own(&self) -> bool {
         matches!(self.kind, Kind::Own(..))
     }
@@ -190,7 +190,7 @@ enum State {
     // Few aggregates are one of these, and every group has a state.
     Concat(Box<Concat>),
     Json(Box<JsonGroup>),
-    // In a box of its own: the reference to a trait object is wider than those of the others.
+    // Boxed twice: a reference to a trait object would widen all states.
     Own(Box<Box<dyn AnyState>>),
 }
 

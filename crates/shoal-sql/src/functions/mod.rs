@@ -219,8 +219,8 @@ impl ScalarFunction {
         function
     }
 
-    /// The name of a function that is built in, in small letters: who knows the name knows what the
-    /// function does. Empty for one of the program's own.
+    /// The name of a built-in function, in small letters: callers tell its meaning by the name.
+    /// Empty for the program's own.
     pub(crate) fn name(&self) -> &'static str {
         self.name
     }

@@ -16,7 +16,7 @@ use shoal_store::OwnCollation;
 pub enum ArgumentCount {
     /// As many as this.
     Exactly(usize),
-    /// Any number; a function of the same name for the number of a call goes before it.
+    /// Any number. A function for the exact number of a call goes first.
     Any,
 }
 
@@ -34,15 +34,15 @@ pub struct FunctionFlags {
 }
 
 impl FunctionFlags {
-    /// None of the others: the function may give something else of the same arguments, and may be
-    /// called from anywhere but indexes and generated columns.
+    /// None of the others: results may vary, and calls may come from anywhere but indexes and
+    /// generated columns.
     pub const NONE: FunctionFlags = FunctionFlags { deterministic: false, direct_only: false };
-    /// Equal arguments give equal results, for as long as a file lasts that holds some: what indexes
-    /// and generated columns ask for.
+    /// Equal arguments give equal results for as long as any file holds some: required in indexes
+    /// and generated columns.
     pub const DETERMINISTIC: FunctionFlags =
         FunctionFlags { deterministic: true, direct_only: false };
-    /// The function is called by the text of statements alone and never by what a file holds: views,
-    /// triggers, constraints, defaults, indexes. For functions with effects.
+    /// Called by the text of statements alone, never by definitions of a file: views, triggers,
+    /// constraints, defaults, indexes. For functions with effects.
     pub const DIRECT_ONLY: FunctionFlags =
         FunctionFlags { deterministic: false, direct_only: true };
 }
@@ -61,7 +61,7 @@ impl BitOr for FunctionFlags {
 /// A function of a group of rows, of the program's own
 /// ([`Connection::create_aggregate`](crate::Connection::create_aggregate)).
 pub trait Aggregate: Send + Sync + 'static {
-    /// What is known of the rows of a group so far.
+    /// The rows of a group so far.
     type State: Clone + Send + Sync + 'static;
 
     /// The state of a group without rows.
@@ -73,26 +73,25 @@ pub trait Aggregate: Send + Sync + 'static {
     /// The function's own; the statement ends with the error.
     fn step(&self, state: &mut Self::State, arguments: &[Value]) -> Result<(), Error>;
 
-    /// The value of the rows so far. A window asks for it after every row, and goes on.
+    /// The value of the rows so far. Windows ask after every row, and go on.
     ///
     /// # Errors
     /// The function's own; the statement ends with the error.
     fn value(&self, state: &Self::State) -> Result<Value, Error>;
 
-    /// True where [`Aggregate::undo`] takes rows back. A window whose frames lose rows at their
-    /// beginning then costs a step for each row that enters or leaves; without, every frame is gone
-    /// through as a whole.
+    /// True where [`Aggregate::undo`] takes rows back. A window's frames then cost a step for each
+    /// row entering or leaving; otherwise every frame is gone through as a whole.
     fn is_reversible(&self) -> bool {
         false
     }
 
-    /// Takes the row back that was the first of those that the state has taken.
+    /// Takes back the first of the rows in the state.
     fn undo(&self, _state: &mut Self::State, _arguments: &[Value]) {}
 }
 
 pub(crate) type Body = Arc<dyn Fn(&[Value]) -> Result<Value, Error> + Send + Sync>;
 
-/// An aggregate whose states have a type that nobody else knows.
+/// An aggregate with a hidden type of state.
 pub(crate) trait AnyAggregate: Send + Sync {
     fn start(&self) -> Box<dyn AnyState>;
     fn is_reversible(&self) -> bool;
@@ -153,7 +152,7 @@ impl<A: Aggregate> AnyState for TypedState<A> {
     }
 }
 
-/// A function that is built in or the program's own.
+/// A function, built in or the program's own.
 pub(crate) enum Shared<T: 'static> {
     BuiltIn(&'static T),
     Own(Arc<T>),
@@ -211,7 +210,7 @@ struct Named {
     function: Function,
 }
 
-/// What a program defined on a connection: functions and collations.
+/// Functions and collations defined on a connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Own {
     functions: Arc<Vec<Named>>,
@@ -250,7 +249,7 @@ impl Own {
         Arc::make_mut(&mut self.functions).push(named);
     }
 
-    /// Removes the function of a name and number of arguments; false when there is none.
+    /// Removes the function of a name and number of arguments; false without one.
     pub(crate) fn remove(&mut self, name: &str, count: ArgumentCount) -> bool {
         let is = |it: &Named| it.name.eq_ignore_ascii_case(name) && it.count == count;
         let place = self.functions.iter().position(is);
@@ -263,7 +262,7 @@ impl Own {
         Arc::make_mut(&mut self.collations).push(collation);
     }
 
-    /// Removes a collation; false when there is none of that name.
+    /// Removes a collation; false without one of the name.
     pub(crate) fn remove_collation(&mut self, name: &str) -> bool {
         let is = |it: &OwnCollation| it.name().eq_ignore_ascii_case(name);
         let place = self.collations.iter().position(is);
@@ -274,13 +273,14 @@ impl Own {
         &self.collations
     }
 
-    /// The collation of a name, in any case: the program's own before what is built in.
+    /// The collation of a name, in any case: the program's own before the built-in ones.
     pub(crate) fn collation(&self, name: &str) -> Option<Collation> {
         let own = self.collations.iter().find(|it| it.name().eq_ignore_ascii_case(name));
         own.map(|own| Collation::Own(*own)).or_else(|| Collation::named(name))
     }
 
-    /// Puts the program's own collation into the place of one that is not known, or has its name.
+    /// Puts the program's own collation into the place of an unknown one, or of a built-in one of
+    /// the same name.
     pub(crate) fn adopt(&self, collation: &mut Result<Collation, String>) {
         if self.collations.is_empty() {
             return;
@@ -296,9 +296,8 @@ impl Own {
         }
     }
 
-    /// Finds the function that a call with so many arguments means, and whether it may be called
-    /// by the text of statements alone: the program's own for that number, its own for any number,
-    /// or a built-in one.
+    /// Finds the function of a call with so many arguments: the program's own for the exact number,
+    /// for any number, or a built-in one. True with a function for direct calls alone.
     pub(crate) fn lookup(&self, name: &str, count: usize) -> Result<(Function, bool), LookupError> {
         let named = |it: &&Named| it.name.eq_ignore_ascii_case(name);
         let takes = |wanted: ArgumentCount| {

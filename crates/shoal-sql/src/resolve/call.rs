@@ -85,10 +85,10 @@ impl<'a> Resolver<'a> {
         Ok(Bound::plain(Expr::Const(Value::Null)))
     }
 
-    /// The function that a call with so many arguments means.
+    /// The function of a call with so many arguments.
     ///
     /// # Errors
-    /// No such function, or one that may not be called from here.
+    /// No such function, or a direct-only one in a definition.
     pub(super) fn function(
         &self,
         name: &str,
@@ -103,7 +103,7 @@ impl<'a> Resolver<'a> {
         Ok(function)
     }
 
-    /// Whether what a file holds is being resolved: a view, a trigger, a part of a definition.
+    /// True within definitions of a file: views, triggers, parts of tables.
     fn is_in_schema(&self) -> bool {
         self.in_definition || self.around.in_trigger || !self.views.is_empty()
     }

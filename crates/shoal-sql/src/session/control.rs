@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use shoal_store::{OwnCollation, Watch};
 
+use super::hooks::RowHooks;
 use crate::session::forced::Forced;
 
 /// Stops a connection's running statement, from any thread
@@ -46,6 +47,7 @@ pub(crate) struct Control {
     pub(crate) watch: Arc<Watch>,
     pub(crate) limits: Limits,
     pub(crate) forced: Forced,
+    pub(crate) rows: RowHooks,
     /// The program's own collations, whose classes of equal texts last as long as a statement.
     pub(crate) collations: Arc<Vec<OwnCollation>>,
 }

@@ -3,6 +3,7 @@
 
 mod control;
 pub(crate) mod forced;
+mod hooks;
 mod statement;
 
 use std::sync::Arc;
@@ -15,6 +16,8 @@ use shoal_store::vfs::File;
 use crate::Error;
 pub(crate) use control::Control;
 pub use control::{Interrupter, Limits};
+pub use hooks::{ChangeKind, CommitHook, RollbackHook, RowChange, RowHook};
+pub(crate) use hooks::{RowHooks, RowImage, TransactionHooks};
 pub(crate) use statement::{Environment, StatementSession};
 
 /// Rows changed so far.
@@ -65,6 +68,11 @@ pub(crate) trait Session: Sync {
 
     /// The measures of `EXPLAIN ANALYZE`.
     fn analysis(&self) -> Option<&Analysis> {
+        None
+    }
+
+    /// The program's hooks on changes of rows.
+    fn row_hooks(&self) -> Option<&RowHooks> {
         None
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use shoal_store::vfs::{Clock, Entropy, File, OsClock, OsEntropy};
 use shoal_store::{Store, Watch};
 
-use super::{Analysis, Budget, Control, Counts, Session};
+use super::{Analysis, Budget, Control, Counts, RowHooks, Session};
 use crate::Error;
 
 /// A connection's sources of time and entropy.
@@ -40,6 +40,7 @@ impl Environment {
             watch: Arc::clone(&control.watch),
             budget: control.memory_bytes().map(budget),
             analysis: None,
+            rows: control.rows.any().then(|| control.rows.clone()),
         }
     }
 }
@@ -84,6 +85,7 @@ pub(crate) struct StatementSession {
     budget: Option<(Arc<Budget>, Store)>,
     /// The measures of its plan's nodes.
     pub(crate) analysis: Option<Arc<Analysis>>,
+    rows: Option<RowHooks>,
 }
 
 impl Session for StatementSession {
@@ -102,6 +104,10 @@ impl Session for StatementSession {
 
     fn analysis(&self) -> Option<&Analysis> {
         self.analysis.as_deref()
+    }
+
+    fn row_hooks(&self) -> Option<&RowHooks> {
+        self.rows.as_ref()
     }
 
     fn temporary_file(&self) -> Result<Box<dyn File>, Error> {

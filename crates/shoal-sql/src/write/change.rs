@@ -212,7 +212,7 @@ impl Changer {
             return Ok(());
         }
         self.leaving.leave(context, &other)?;
-        self.rows.delete(context.transaction, &other, context.session)?;
+        self.rows.displace(context.transaction, &other, context.session)?;
         self.leaving.act(context, &other, None)?;
         fire(context, &self.replaced.after, Some(&other), None)?;
         Ok(())

@@ -117,8 +117,7 @@ impl DeletePlan {
     /// What the condition raises; the store's.
     pub(crate) fn execute(&self, context: &mut Context<'_>) -> Result<Done, Failure> {
         let Some(keys) = &self.keys else {
-            let changes = rows::clear(context.transaction, &self.changer.rows.table)?;
-            return Ok(Done { changes, ..Done::default() });
+            return Ok(Done { changes: self.delete_all(context)?, ..Done::default() });
         };
         let keys = keys.run(context)?;
         let mut done = Done::default();
@@ -134,6 +133,24 @@ impl DeletePlan {
             }
         }
         Ok(done)
+    }
+
+    /// Deletes every row, and gives how many there were. Pages are emptied as a whole unless the
+    /// program is told of rows.
+    fn delete_all(&self, context: &mut Context<'_>) -> Result<u64, Failure> {
+        let table = &self.changer.rows.table;
+        if context.session.row_hooks().is_none() {
+            return Ok(rows::clear(context.transaction, table)?);
+        }
+        let mut keys = Vec::new();
+        Row::each(table, context.transaction, |row| {
+            keys.push(row.key(table));
+            Ok(())
+        })?;
+        for key in &keys {
+            self.delete(context, key)?;
+        }
+        Ok(keys.len() as u64)
     }
 
     fn delete_of_view(&self, context: &mut Context<'_>, row: Row) -> Result<bool, Failure> {

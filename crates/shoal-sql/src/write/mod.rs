@@ -32,6 +32,7 @@ mod sets;
 mod table_writer;
 mod target;
 mod text;
+mod told;
 mod triggers;
 mod update;
 mod upsert;

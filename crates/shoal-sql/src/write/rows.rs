@@ -9,10 +9,11 @@ use std::ops::Range;
 use shoal_store::{KeyOrder, NewEntry, Transaction, ValueRef, encode_values};
 
 use super::row::{Row, RowEnv, RowKey, key_of_entry};
+use super::told::Told;
 use crate::Error;
 use crate::exec::{Place, RowExpr};
 use crate::schema::{Index, IndexSource, Schema, Table};
-use crate::session::Session;
+use crate::session::{ChangeKind, Session};
 use crate::value::{Value, truth};
 
 /// Writes rows of one table.
@@ -250,6 +251,19 @@ impl Rows {
         session: &dyn Session,
         records: &mut Records,
     ) -> Result<(), Error> {
+        let told = Told::before(session, &self.table, ChangeKind::Insert, [None, Some(row)]);
+        self.insert_row(transaction, row, session, records)?;
+        told.after();
+        Ok(())
+    }
+
+    fn insert_row(
+        &self,
+        transaction: &mut Transaction,
+        row: &Row,
+        session: &dyn Session,
+        records: &mut Records,
+    ) -> Result<(), Error> {
         let table = &*self.table;
         self.encode_entries(transaction, row, session, records)?;
         records.row.clear();
@@ -274,6 +288,33 @@ impl Rows {
     /// # Errors
     /// [`Error::Store`]; [`Error::Schema`] when an index has no entry for the row.
     pub(crate) fn delete(
+        &self,
+        transaction: &mut Transaction,
+        row: &Row,
+        session: &dyn Session,
+    ) -> Result<(), Error> {
+        let told = Told::before(session, &self.table, ChangeKind::Delete, [Some(row), None]);
+        self.delete_row(transaction, row, session)?;
+        told.after();
+        Ok(())
+    }
+
+    /// Removes a row in the way of another.
+    ///
+    /// # Errors
+    /// As [`Rows::delete`].
+    pub(crate) fn displace(
+        &self,
+        transaction: &mut Transaction,
+        row: &Row,
+        session: &dyn Session,
+    ) -> Result<(), Error> {
+        // As in SQLite nobody is told afterwards.
+        let _told = Told::before(session, &self.table, ChangeKind::Delete, [Some(row), None]);
+        self.delete_row(transaction, row, session)
+    }
+
+    fn delete_row(
         &self,
         transaction: &mut Transaction,
         row: &Row,
@@ -307,9 +348,22 @@ impl Rows {
         new: &Row,
         session: &dyn Session,
     ) -> Result<(), Error> {
+        let told = Told::before(session, &self.table, ChangeKind::Update, [Some(old), Some(new)]);
+        self.replace_row(transaction, old, new, session)?;
+        told.after();
+        Ok(())
+    }
+
+    fn replace_row(
+        &self,
+        transaction: &mut Transaction,
+        old: &Row,
+        new: &Row,
+        session: &dyn Session,
+    ) -> Result<(), Error> {
         if self.table.without_rowid || old.rowid != new.rowid {
-            self.delete(transaction, old, session)?;
-            return self.insert(transaction, new, session, &mut Records::default());
+            self.delete_row(transaction, old, session)?;
+            return self.insert_row(transaction, new, session, &mut Records::default());
         }
         let (mut before, mut after) = (Records::default(), Records::default());
         self.encode_entries(transaction, old, session, &mut before)?;

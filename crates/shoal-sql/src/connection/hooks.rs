@@ -1,0 +1,85 @@
+//! Hooks of a connection, and its progress handler.
+
+use std::sync::{Arc, Mutex};
+
+use super::Connection;
+use crate::session::{CommitHook, RollbackHook, RowHook};
+
+impl Connection {
+    /// Calls `hook` after each row inserted, changed or deleted in a file's table, by statements of
+    /// this connection, their triggers, or a [`TableWriter`](crate::TableWriter). Takes the place
+    /// of the hook before; `None` removes the hook.
+    ///
+    /// The transaction is open during the call, and may still be taken back. Rows displaced by
+    /// `REPLACE` are not told of, as in SQLite. Unlike in SQLite, rows of tables without rowid and
+    /// of a `DELETE` without a condition are. Cost: a `DELETE` of all rows reads every row.
+    ///
+    /// ```
+    /// # use std::sync::{Arc, Mutex};
+    /// # use shoal_sql::{ChangeKind, Connection, Error};
+    /// # let mut connection = Connection::open(shoal_store::Store::memory())?;
+    /// let seen = Arc::new(Mutex::new(Vec::new()));
+    /// let log = Arc::clone(&seen);
+    /// connection.set_update_hook(Some(Box::new(move |change| {
+    ///     log.lock().unwrap().push((change.kind(), change.table().to_owned(), change.new_rowid()));
+    /// })));
+    /// for sql in ["CREATE TABLE t (a)", "INSERT INTO t VALUES ('x'), ('y')"] {
+    ///     let mut statement = connection.prepare(sql)?;
+    ///     connection.execute(&mut statement)?;
+    /// }
+    /// assert_eq!(seen.lock().unwrap()[1], (ChangeKind::Insert, "t".to_owned(), Some(2)));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn set_update_hook(&mut self, hook: Option<RowHook>) {
+        self.control.rows.after = hook.map(|hook| Arc::new(Mutex::new(hook)));
+    }
+
+    /// Calls `hook` before each change of a row, for the rows of [`Connection::set_update_hook`]
+    /// and those displaced by `REPLACE`. The change may yet fail, by an index's expression or by
+    /// the disk, and is undone then.
+    pub fn set_preupdate_hook(&mut self, hook: Option<RowHook>) {
+        self.control.rows.before = hook.map(|hook| Arc::new(Mutex::new(hook)));
+    }
+
+    /// Calls `hook` before each commit of a transaction able to write, single statements included.
+    /// After true the transaction is taken back, and the committing call gives
+    /// [`Error::CommitRefused`](crate::Error::CommitRefused). Takes the place of the hook before;
+    /// `None` removes the hook.
+    pub fn set_commit_hook(&mut self, hook: Option<CommitHook>) {
+        self.hooks.commit = hook;
+    }
+
+    /// Calls `hook` after a transaction is taken back: by `ROLLBACK`, by an error, by the commit
+    /// hook. Silent are `ROLLBACK TO`, and the end of a connection with an open transaction.
+    pub fn set_rollback_hook(&mut self, hook: Option<RollbackHook>) {
+        self.hooks.rollback = hook;
+    }
+
+    /// Calls `handler` every `steps` steps of running statements, 0 counting as 1. A step is a page
+    /// entered, or up to 64 rows of a loop. After true the statement ends with
+    /// [`Error::Interrupted`](crate::Error::Interrupted), as by an
+    /// [`Interrupter`](crate::Interrupter). `None` removes the handler. A statement on several
+    /// threads calls from any of them, one at a time.
+    ///
+    /// ```
+    /// # use shoal_sql::{Connection, Error};
+    /// # let mut connection = Connection::open(shoal_store::Store::memory())?;
+    /// let mut calls = 0;
+    /// connection.set_progress_handler(100, Some(Box::new(move || {
+    ///     calls += 1;
+    ///     calls > 10
+    /// })));
+    /// let endless = "WITH RECURSIVE n (x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n)
+    ///                SELECT max(x) FROM n";
+    /// let mut statement = connection.prepare(endless)?;
+    /// assert!(matches!(connection.execute(&mut statement), Err(Error::Interrupted)));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn set_progress_handler(
+        &mut self,
+        steps: u64,
+        handler: Option<Box<dyn FnMut() -> bool + Send>>,
+    ) {
+        self.control.watch.set_progress(handler.map(|handler| (steps, handler)));
+    }
+}
