@@ -54,6 +54,10 @@ pub(crate) enum Verb {
     Export(transfer::ExportArgs),
     /// Write the tables of a database as the SQL that makes them again
     Dump(DumpArgs),
+    /// Copy a database while others use it
+    Backup(BackupArgs),
+    /// Save what is left of a damaged database
+    Recover(RecoverArgs),
     /// Compute an Argon2 tag and print it in hexadecimal
     Argon2(Argon2Args),
     /// Hash a password, for a string to keep instead of it
@@ -549,6 +553,48 @@ pub(crate) struct DumpArgs {
     /// Only these tables [default: all]
     #[arg(value_name = "TABLE")]
     pub(crate) tables: Vec<String>,
+}
+
+/// `shoal backup`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+The copy is one state of the database, whatever others write meanwhile, and a file by itself: pages \
+of a write-ahead log are in it. A FILE with a database in it gets the copy in one transaction; a \
+missing one is made, and is no database before the last page is there.
+
+Examples:
+  shoal backup app.db app-2026-11-23.db")]
+pub(crate) struct BackupArgs {
+    /// A SQLite database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// The file for the copy
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
+/// `shoal recover`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Rows of a table are found by the schema and the pages below the table's first one. Rows on pages \
+outside all known trees go into a table lost_and_found, with the page, the topmost page above it, \
+the number of values and the rowid. Pages of the freelist are searched, too: rows deleted before \
+may come back. Constraints are kept: of two rows with one key the first is saved. The damaged file \
+is only read.
+
+Examples:
+  shoal recover broken.db saved.db
+  shoal recover broken.db > saved.sql")]
+pub(crate) struct RecoverArgs {
+    /// A damaged SQLite database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// A new database for the rows [default: SQL on stdout]
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Leave out pages of the freelist
+    #[arg(long)]
+    pub(crate) ignore_freelist: bool,
 }
 
 /// `shoal argon2`.

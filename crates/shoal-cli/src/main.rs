@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod backup;
 mod document;
 mod dump;
 mod failure;
@@ -13,6 +14,7 @@ mod password;
 mod place;
 mod progress;
 mod query;
+mod recover;
 mod replace;
 mod rows;
 mod shell;
@@ -32,6 +34,8 @@ fn main() -> ExitCode {
         Verb::Import(args) => verbs::import::run(args),
         Verb::Export(args) => verbs::export::run(args),
         Verb::Dump(args) => verbs::dump::run(args),
+        Verb::Backup(args) => verbs::backup::run(args),
+        Verb::Recover(args) => verbs::recover::run(args),
         Verb::Argon2(args) => verbs::argon2::run(args),
         Verb::HashPassword(args) => verbs::hash_password::run(args),
         Verb::VerifyPassword(args) => verbs::verify_password::run(args),

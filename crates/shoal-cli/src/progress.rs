@@ -114,6 +114,11 @@ impl Bar {
         Bar { state: Rc::new(BarState { total, done, start, is_seen, bar }) }
     }
 
+    /// Counts bytes.
+    pub(crate) fn add(&self, bytes: u64) {
+        self.state.add(bytes);
+    }
+
     /// Takes the bar from the terminal.
     pub(crate) fn clear(&self) {
         if let Some(bar) = self.state.bar.take() {

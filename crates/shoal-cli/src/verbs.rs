@@ -1,6 +1,7 @@
 //! The verbs: `verbs/NAME.rs` for each, and `verbs/doc/NAME.rs` for the verbs of `shoal doc`.
 
 pub(crate) mod argon2;
+pub(crate) mod backup;
 pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod doc;
@@ -9,6 +10,7 @@ pub(crate) mod export;
 pub(crate) mod hash_password;
 pub(crate) mod import;
 pub(crate) mod mine;
+pub(crate) mod recover;
 pub(crate) mod sql;
 pub(crate) mod tour;
 pub(crate) mod verify_password;

@@ -75,6 +75,8 @@ pub struct Connection {
     /// Memory of writing statements, from one to the next.
     scratch: write::Scratch,
     hooks: TransactionHooks,
+    /// True refuses to write, whatever the store allows.
+    read_only: bool,
     /// How the names of tables begin that statements may not change.
     reserved: Option<&'static str>,
     /// Statements prepared now run no triggers.
@@ -120,6 +122,7 @@ impl Connection {
             session: None,
             scratch: write::Scratch::default(),
             hooks: TransactionHooks::default(),
+            read_only: false,
             reserved: None,
             silences_triggers: false,
         };
@@ -130,6 +133,14 @@ impl Connection {
     /// The store.
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// The store of a database by its name: `main`, or as attached.
+    pub fn store_of(&self, database: &str) -> Option<&Store> {
+        match database.eq_ignore_ascii_case("main") {
+            true => Some(&self.store),
+            false => self.databases.store(database),
+        }
     }
 
     /// Keeps statements prepared from now on from changing tables whose names begin with `prefix`;
@@ -523,10 +534,25 @@ impl Connection {
         if self.transaction.is_some() {
             return Err(meaning("cannot start a transaction within a transaction"));
         }
+        if mode == Mode::Write {
+            self.refuse_to_write()?;
+        }
         let mut transaction = self.store.begin(mode)?;
         transaction.set_watch(Some(Arc::clone(&self.control.watch)));
         self.transaction = Some(transaction);
         Ok(())
+    }
+
+    /// Refuses to write from now on, or allows as much as the store does.
+    pub fn set_read_only(&mut self, read_only: bool) {
+        self.read_only = read_only;
+    }
+
+    fn refuse_to_write(&self) -> Result<(), Error> {
+        match self.read_only {
+            true => Err(shoal_store::Error::ReadOnly { path: self.store.path().into() }.into()),
+            false => Ok(()),
+        }
     }
 
     /// Makes the transaction's changes durable and ends it.
@@ -658,6 +684,7 @@ impl Connection {
     /// [`Error::Misuse`] outside a transaction; no such table, and tables that cannot be written;
     /// the store's when the transaction may not write.
     pub fn table_writer(&mut self, table: &str) -> Result<TableWriter<'_>, Error> {
+        self.refuse_to_write()?;
         let Some(transaction) = &mut self.transaction else {
             return Err(Error::Misuse { what: "a table writer needs an open transaction" });
         };
@@ -783,6 +810,7 @@ impl Connection {
         &mut self,
         work: impl FnOnce(&mut Connection, &mut Transaction) -> Result<T, write::Failure>,
     ) -> Result<T, Error> {
+        self.refuse_to_write()?;
         let own = self.transaction.is_none();
         let mut transaction = match self.transaction.take() {
             Some(mut transaction) => {

@@ -47,6 +47,12 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// A new file was to be made in the place of one with content.
+    #[error("already exists, and is not empty: {}", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
     /// A write or fsync failed earlier, so the state of the disk is unknown; reopen to
     /// commit again.
     #[error("an earlier write failed, reopen the database: {}", path.display())]

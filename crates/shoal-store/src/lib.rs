@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod backup;
 mod btree;
 mod changes;
 mod commit;
@@ -25,6 +26,7 @@ mod page;
 mod payload;
 mod recovery;
 mod replace;
+mod salvage;
 mod scan;
 mod settings;
 mod store;
@@ -33,6 +35,7 @@ mod version;
 mod wal;
 mod watch;
 
+pub use backup::Backup;
 pub use btree::{BtreeKind, NewEntry};
 pub use changes::Savepoint;
 pub use commit::CommitSeq;
@@ -42,13 +45,14 @@ pub use estimate::Sample;
 pub use index_lookup::{IndexLookup, IndexWalk, WalkPlace};
 pub use journal_mode::JournalMode;
 pub use lookup::{BATCH, TableLookup};
+pub use salvage::{PageSet, Salvage, SalvagedRow};
 pub use scan::{ScannedRow, TableScan};
 pub use settings::{NewFile, Rollback, Settings, Synchronous};
 pub use shoal_format::utf16;
 pub use shoal_format::{
     ByteOrder, Collation, ColumnFinder, ColumnPlace, Corrupt, FileHeader, HeaderWalk, KeyColumn,
-    KeyOrder, LeafCell, OwnCollation, Page, Payload, Pgno, Record, Stored, TextEncoding, TextProbe,
-    ValueRef, Values, encode_record, encode_values,
+    KeyOrder, LeafCell, OwnCollation, Page, PageKind, Payload, Pgno, Record, Stored, TextEncoding,
+    TextProbe, ValueRef, Values, encode_record, encode_values,
 };
 pub use shoal_vfs as vfs;
 pub use store::{Access, Locking, Mode, Options, Store};

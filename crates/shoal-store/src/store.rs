@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use shoal_format::FileHeader;
 use shoal_vfs::{Entropy, File, LockLevel, Mapping, MemVfs, OpenMode, OsEntropy, Vfs, VfsError};
 
+use crate::backup::Followers;
 use crate::header::{FileState, beside};
 use crate::image::{Image, Snapshot};
 use crate::settings::Settings;
@@ -138,6 +139,8 @@ pub(crate) struct State {
     pub(crate) wal: WalState,
     /// Commits of this store so far.
     pub(crate) commits: u64,
+    /// Backups of this store under way.
+    pub(crate) backups: Followers,
 }
 
 impl Store {

@@ -1,5 +1,6 @@
 //! The dot commands: their names, their help, and the choice of a command by a line.
 
+mod backup;
 mod files;
 mod help;
 mod import;
@@ -67,6 +68,12 @@ fn find(name: &str) -> Result<&'static Command, Failure> {
 
 /// The commands, by name.
 pub(super) const COMMANDS: &[Command] = &[
+    Command {
+        name: "backup",
+        usage: ".backup ?DB? FILE",
+        help: "Copy a database into a file, also while others use both",
+        run: backup::backup,
+    },
     Command {
         name: "bail",
         usage: ".bail on|off",
@@ -213,6 +220,18 @@ pub(super) const COMMANDS: &[Command] = &[
         run: files::read,
     },
     Command {
+        name: "restore",
+        usage: ".restore ?DB? FILE",
+        help: "Replace what is in the database by what is in a file",
+        run: backup::restore,
+    },
+    Command {
+        name: "save",
+        usage: ".save ?DB? FILE",
+        help: "The same as .backup",
+        run: backup::backup,
+    },
+    Command {
         name: "schema",
         usage: ".schema ?--indent? ?--nosys? ?PATTERN?",
         help: "Print the definitions of what is LIKE a pattern",
@@ -279,7 +298,6 @@ const SYNONYMS: &[(&str, &str)] = &[
 const REFUSED: &[(&str, &str)] = &[
     ("archive", "tar keeps files"),
     ("auth", "shoal sql --read-only keeps a file from being changed"),
-    ("backup", "VACUUM INTO and a copy of a file that nobody writes keep a database"),
     ("binary", "output is always binary"),
     ("check", "diff compares output"),
     ("clone", ".dump writes what makes a database again"),
@@ -296,9 +314,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("log", "errors go to stderr"),
     ("nonce", "there is no safe mode to suspend"),
     ("progress", "Ctrl-C stops a statement"),
-    ("recover", ".dump prints what can still be read"),
-    ("restore", ".open opens the copy"),
-    ("save", ".dump writes what makes a database again"),
+    ("recover", "shoal recover FILE saves what is left of a damaged file"),
     ("scanstats", ".eqp on prints plans"),
     ("selftest", "PRAGMA integrity_check tests a file"),
     ("session", "there are no changesets"),

@@ -6,6 +6,7 @@ mod argon2;
 mod bad_input;
 mod bench;
 mod doc;
+mod keep;
 mod mine;
 mod password;
 mod shell;
