@@ -8,6 +8,7 @@ mod pinned;
 pub(crate) mod plans;
 pub(crate) mod pragma;
 mod pragma_tables;
+mod query;
 mod registered;
 mod savepoints;
 pub(crate) mod statement;
@@ -26,12 +27,10 @@ use crate::index_reader::IndexReader;
 use crate::parse::ast::{Conflict, Explain, Name, Stmt, TransactionMode};
 use crate::parse::{Hint, Parsed, hint, parse};
 use crate::reader::TableReader;
-use crate::rows::Rows;
 use crate::schema::{AttachedSnapshots, FIRST_ATTACHED, MAIN, Schema, Snapshot, Txns};
 use crate::session::forced::Forced;
 use crate::session::{
-    Analysis, Control, Counts, Environment, Interrupter, Limits, Session, StatementSession,
-    TransactionHooks,
+    Control, Counts, Environment, Interrupter, Limits, Session, StatementSession, TransactionHooks,
 };
 use crate::value::{Value, text_of};
 use crate::write::references::{self, Outstanding};
@@ -326,136 +325,6 @@ impl Connection {
             plans.keep(&text, plan.clone());
         }
         Ok(Statement::new(sql, plan))
-    }
-
-    /// Runs a statement for its rows. One that gives none is executed.
-    ///
-    /// # Errors
-    /// What the statement is refused for when the schema changed since it was prepared; what it
-    /// raises; what is wrong with the file.
-    pub fn query<'c>(&'c mut self, statement: &'c mut Statement) -> Result<Rows<'c>, Error> {
-        let gives_rows = match &*statement.compiled {
-            Compiled::Query(_)
-            | Compiled::QueryPlan(_)
-            | Compiled::Tree(_)
-            | Compiled::Analyze(_) => true,
-            Compiled::Pragma(pragma) => {
-                !pragma.writes()
-                    && pragma.flags(self.schemas.flags).is_none()
-                    && pragma.defers_all().flatten().is_none()
-            }
-            Compiled::Write(_) if !statement.columns.is_empty() => {
-                let (_, rows) = self.execute_write(statement)?;
-                return Ok(Rows::of_values(statement.columns.len(), &rows));
-            }
-            _ => false,
-        };
-        if !gives_rows {
-            self.execute(statement)?;
-            return Ok(Rows::of_values(0, &[]));
-        }
-        self.control.begin();
-        if let Compiled::Pragma(pragma) = &*statement.compiled
-            && pragma.is_of_store()
-        {
-            let rows = self.run_pragma(pragma)?;
-            if pragma.shapes_new_file() {
-                self.schemas.forget();
-            }
-            return Ok(Rows::of_values(statement.columns.len(), &rows));
-        }
-        if let Compiled::Pragma(pragma) = &*statement.compiled
-            && pragma.defers_all().is_some()
-        {
-            return Ok(Rows::of_values(1, &[vec![self.outstanding.defers_all.into()]]));
-        }
-        if self.transaction.is_none() {
-            // A read is a transaction of its own, and ends a deferral.
-            self.outstanding = Outstanding::default();
-        }
-        let watch = &self.control.watch;
-        if !self.databases.is_empty() {
-            self.databases.begin(self.transaction.is_some(), watch)?;
-        }
-        let snapshot = match (&self.transaction, &mut self.pinned) {
-            (Some(transaction), _) => Snapshot::Shared(transaction),
-            (None, Some(pinned)) => Snapshot::Shared(pinned.get_or_begin(&self.store, watch)?),
-            (None, None) => Snapshot::Own(Box::new(attached::begin(&self.store, watch)?)),
-        };
-        let known = self.databases.is_empty()
-            && self.schemas.whole().is_some_and(|schema| {
-                Arc::ptr_eq(schema, &statement.schema)
-                    && schema.cookie() == snapshot.get().schema_cookie()
-            });
-        let mut attached = AttachedSnapshots::new();
-        if !known {
-            let main = snapshot.get();
-            self.schemas.refresh_main(&self.store, main)?;
-            let (schemas, databases) = (&mut self.schemas, &self.databases);
-            attached = prepared_snapshots(schemas, databases, &self.control, statement, main)?;
-        }
-        statement.state = Some(0);
-        if statement.compiled.reads(MAIN) {
-            statement.state = Some(self.states.number(MAIN, snapshot.get()));
-        }
-        for (place, attached) in attached.iter().enumerate() {
-            let database = place + FIRST_ATTACHED;
-            if let Some(attached) = attached
-                && statement.compiled.reads(database)
-            {
-                let number = self.states.number(database, attached.get());
-                statement.state = statement.state.max(Some(number));
-            }
-        }
-        let Statement { compiled, parameters, memory, spare, schema, columns, .. } = statement;
-        let rows = match &**compiled {
-            Compiled::Query(program) => Rows::of_program(
-                (snapshot, attached),
-                program,
-                (parameters, memory, spare),
-                self.control.memory_bytes().is_some(),
-                || self.environment.session(self.counts, &self.control, &self.store),
-            )?,
-            Compiled::QueryPlan(rows) | Compiled::Tree(rows) => {
-                Rows::of_values(columns.len(), rows)
-            }
-            Compiled::Analyze(program) => {
-                let analysis = Analysis::new(program.measures, Arc::clone(&self.control.watch));
-                let analysis = Arc::new(analysis);
-                let mut session = self.environment.session(self.counts, &self.control, &self.store);
-                session.analysis = Some(Arc::clone(&analysis));
-                let (measure, begun) = (program.root.measure, analysis.begin());
-                let mut kept = (Vec::new(), None);
-                let mut rows = Rows::of_program(
-                    (snapshot, attached),
-                    program,
-                    (parameters, &mut kept.0, &mut kept.1),
-                    self.control.memory_bytes().is_some(),
-                    || session,
-                )?;
-                let mut count = 0;
-                while rows.next()?.is_some() {
-                    count += 1;
-                }
-                drop(rows);
-                analysis.ended(measure, begun, count);
-                let tree = program.tree(Some(&|number| analysis.measured(number)));
-                Rows::of_values(columns.len(), &tree)
-            }
-            Compiled::Pragma(pragma) => {
-                let txns = Txns::new(snapshot.get(), &attached);
-                let rows = match pragma.data_version_of(schema)? {
-                    Some(database) => {
-                        let version = txns.of(database)?.began_at();
-                        vec![vec![Value::Int(self.data_versions.number(database, version))]]
-                    }
-                    None => pragma.rows(schema, txns)?,
-                };
-                Rows::of_values(columns.len(), &rows)
-            }
-            _ => return Err(Error::Misuse { what: "a statement changed its kind" }),
-        };
-        Ok(rows.at_most(self.control.limits.rows))
     }
 
     /// Runs a statement for its effect; gives how many rows it changed.

@@ -180,6 +180,12 @@ enum Kind {
     Pipeline,
 }
 
+/// Makes the memory of a statement's parts before its first run.
+#[cold]
+fn remember(memory: &mut Vec<Memory>, program: &Program) {
+    memory.extend(root_parts(&program.root.body).flatten().map(Memory::new));
+}
+
 /// The count given by `LIMIT` or `OFFSET`.
 fn row_count(operand: &Operand, parameters: &[Value]) -> Result<i64, Error> {
     let value = match operand {
@@ -199,7 +205,6 @@ impl<'c> Rows<'c> {
     ///
     /// # Errors
     /// Refused values of `LIMIT` and `OFFSET`; a database no longer attached.
-    #[inline(always)]
     pub(crate) fn of_program(
         (snapshot, mut attached): (Snapshot<'c>, AttachedSnapshots<'c>),
         program: &'c Program,
@@ -220,13 +225,14 @@ impl<'c> Rows<'c> {
                         .and_then(Option::take)
                         .ok_or(Error::Misuse { what: "a database is not attached any more" })?,
                 };
-                Rows::of_pipeline(snapshot, program, parameters, memory)
+                Rows::of_pipeline(snapshot, (program, root), parameters, memory, None)
             }
             _ => Ok(Rows::of_query((snapshot, attached), program, parameters, session(), spare)),
         }
     }
 
-    fn of_query(
+    /// The rows of a program by the general executor.
+    pub(crate) fn of_query(
         (snapshot, attached): (Snapshot<'c>, AttachedSnapshots<'c>),
         program: &'c Program,
         parameters: &[Value],
@@ -247,7 +253,6 @@ impl<'c> Rows<'c> {
         rows
     }
 
-    #[inline(always)]
     fn of_source(source: Source<'c>) -> Rows<'c> {
         let (left, rows_max) = (u64::MAX, u64::MAX);
         let (next, end, spare, is_over, ended) = (0, 0, None, false, false);
@@ -255,7 +260,6 @@ impl<'c> Rows<'c> {
     }
 
     /// The same rows, with an error after `rows` of them.
-    #[inline(always)]
     pub(crate) fn at_most(mut self, rows: Option<u64>) -> Rows<'c> {
         if let Some(rows) = rows {
             (self.left, self.rows_max) = (rows, rows);
@@ -263,19 +267,19 @@ impl<'c> Rows<'c> {
         self
     }
 
-    /// Rows straight from the pages; an error when the program's are not.
+    /// Rows straight from the pages, at most so many where there is a limit.
     #[inline(always)]
-    fn of_pipeline(
+    pub(crate) fn of_pipeline(
         snapshot: Snapshot<'c>,
-        program: &'c Program,
+        (program, root): (&'c Program, &'c Root),
         parameters: &'c [Value],
         memory: &'c mut Vec<Memory>,
+        rows_max: Option<u64>,
     ) -> Result<Rows<'c>, Error> {
         if memory.is_empty() {
-            memory.extend(root_parts(&program.root.body).flatten().map(Memory::new));
+            remember(memory, program);
         }
-        let misuse = || Error::Misuse { what: "a statement changed its kind" };
-        let root = program.pipeline.as_ref().ok_or_else(misuse)?;
+        const MISUSE: Error = Error::Misuse { what: "a statement changed its kind" };
         let (mut limit, mut offset) = (u64::MAX, 0);
         if let Some(operand) = &root.limit {
             // Negative stands for no limit.
@@ -286,13 +290,17 @@ impl<'c> Rows<'c> {
         }
         let pipeline = match &program.root.body {
             // The usual case, in a few instructions.
-            BodyPlan::Select(select) => select.pipeline.as_deref(),
+            BodyPlan::Select(select) => {
+                select.pipeline.as_deref().filter(|pipeline| pipeline.outputs.is_some())
+            }
             body => root_parts(body).next().flatten(),
         };
-        let pipeline = pipeline.filter(|pipeline| pipeline.outputs.is_some()).ok_or_else(misuse)?;
+        let (Some(pipeline), Some(first)) = (pipeline, memory.first_mut()) else {
+            return Err(MISUSE);
+        };
         let (part, compares, kept) = (0, root.compares, false);
         let mut rows = PipelineRows::new(limit, offset);
-        rows.begin(memory.first_mut().ok_or_else(misuse)?);
+        rows.begin(first);
         let source = PipelineSource {
             memory,
             pipeline,
@@ -304,7 +312,10 @@ impl<'c> Rows<'c> {
             compares,
             kept,
         };
-        Ok(Rows::of_source(Source::Leaf(source)))
+        let rows_max = rows_max.unwrap_or(u64::MAX);
+        let (next, end, spare, is_over, ended) = (0, 0, None, false, false);
+        let source = Source::Leaf(source);
+        Ok(Rows { next, end, source, spare, left: rows_max, is_over, rows_max, ended })
     }
 
     /// Rows of known values.

@@ -175,7 +175,7 @@ impl Commit<'_> {
             state.image =
                 image.map(|image| Arc::new(Image::after_commit(image, &self.file, self.pages)));
             state.commits += 1;
-            state.backups.committed(&self.original, file, self.pages);
+            state.backups.committed(&self.original, self.file, self.pages);
             CommitSeq(state.commits)
         };
         match synced {

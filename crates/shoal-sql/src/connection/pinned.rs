@@ -19,15 +19,16 @@ impl Pinned {
         fixed.then(Pinned::default)
     }
 
+    #[inline]
     pub(super) fn get_or_begin(
         &mut self,
         store: &Store,
         watch: &Arc<Watch>,
     ) -> Result<&Transaction, Error> {
-        if self.0.is_none() {
-            self.0 = Some(begin(store, watch)?);
+        match &mut self.0 {
+            Some(transaction) => Ok(transaction),
+            none => Ok(none.insert(begin(store, watch)?)),
         }
-        self.get().ok_or(Error::Misuse { what: "a transaction that was begun is gone" })
     }
 
     /// The transaction, if it was begun.

@@ -42,6 +42,13 @@ impl Outstanding {
         Outstanding { defers_all: self.defers_all, ..saved }
     }
 
+    /// A read outside a transaction is one of its own, and ends a deferral.
+    pub(crate) fn end_with_read(&mut self, in_transaction: bool) {
+        if !in_transaction {
+            *self = Outstanding::default();
+        }
+    }
+
     /// `PRAGMA defer_foreign_keys = ...`; off forgets all violations, as in SQLite.
     pub(crate) fn set_defers_all(&mut self, on: bool) {
         self.defers_all = on;

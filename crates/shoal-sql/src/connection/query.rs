@@ -1,0 +1,196 @@
+//! Statements run for their rows.
+//!
+//! Beginning and ending take half of a small statement's time, so a query over `main` alone has a
+//! short way: no list of snapshots, no error made before it is needed. All other statements are
+//! behind one call (`Connection::query_other`).
+
+use std::sync::Arc;
+
+use super::statement::{Compiled, Statement};
+use super::{Connection, attached, prepared_snapshots};
+use crate::Error;
+use crate::plan::Program;
+use crate::rows::Rows;
+use crate::schema::{AttachedSnapshots, FIRST_ATTACHED, MAIN, Snapshot, Txns};
+use crate::session::{Analysis, Control, StatementSession};
+use crate::value::Value;
+
+impl Connection {
+    /// Runs a statement for its rows. One that gives none is executed.
+    ///
+    /// # Errors
+    /// What the statement is refused for when the schema changed since it was prepared; what it
+    /// raises; what is wrong with the file.
+    pub fn query<'c>(&'c mut self, statement: &'c mut Statement) -> Result<Rows<'c>, Error> {
+        if !matches!(*statement.compiled, Compiled::Query(_)) || !self.databases.is_empty() {
+            return self.query_other(statement);
+        }
+        self.control.begin();
+        self.outstanding.end_with_read(self.transaction.is_some());
+        let snapshot = match (&self.transaction, &mut self.pinned) {
+            (Some(transaction), _) => Snapshot::Shared(transaction),
+            (None, Some(pinned)) => {
+                Snapshot::Shared(pinned.get_or_begin(&self.store, &self.control.watch)?)
+            }
+            (None, None) => {
+                Snapshot::Own(Box::new(attached::begin(&self.store, &self.control.watch)?))
+            }
+        };
+        let is_known = self.schemas.whole().is_some_and(|schema| {
+            Arc::ptr_eq(schema, &statement.schema)
+                && schema.cookie() == snapshot.get().schema_cookie()
+        });
+        if !is_known {
+            let main = snapshot.get();
+            self.schemas.refresh_main(&self.store, main)?;
+            let (schemas, databases) = (&mut self.schemas, &self.databases);
+            prepared_snapshots(schemas, databases, &self.control, statement, main)?;
+        }
+        statement.state = Some(match statement.compiled.reads(MAIN) {
+            true => self.states.number(MAIN, snapshot.get()),
+            false => 0,
+        });
+        let Statement { compiled, parameters, memory, spare, .. } = statement;
+        let Compiled::Query(program) = &**compiled else {
+            unreachable!("a query that is planned again is a query")
+        };
+        if let Some(root) = &program.pipeline
+            && (!root.keeps || self.control.memory_bytes().is_none())
+        {
+            let rows_max = self.control.limits.rows;
+            return Rows::of_pipeline(snapshot, (program, root), parameters, memory, rows_max);
+        }
+        let session = self.environment.session(self.counts, &self.control, &self.store);
+        let snapshots = (snapshot, AttachedSnapshots::new());
+        let rows = Rows::of_query(snapshots, program, parameters, session, spare);
+        Ok(rows.at_most(self.control.limits.rows))
+    }
+
+    /// The same of a statement that is no query, or of one beside attached databases.
+    #[cold]
+    #[inline(never)]
+    fn query_other<'c>(&'c mut self, statement: &'c mut Statement) -> Result<Rows<'c>, Error> {
+        let gives_rows = match &*statement.compiled {
+            Compiled::Query(_)
+            | Compiled::QueryPlan(_)
+            | Compiled::Tree(_)
+            | Compiled::Analyze(_) => true,
+            Compiled::Pragma(pragma) => {
+                !pragma.writes()
+                    && pragma.flags(self.schemas.flags).is_none()
+                    && pragma.defers_all().flatten().is_none()
+            }
+            Compiled::Write(_) if !statement.columns.is_empty() => {
+                let (_, rows) = self.execute_write(statement)?;
+                return Ok(Rows::of_values(statement.columns.len(), &rows));
+            }
+            _ => false,
+        };
+        if !gives_rows {
+            self.execute(statement)?;
+            return Ok(Rows::of_values(0, &[]));
+        }
+        self.control.begin();
+        if let Compiled::Pragma(pragma) = &*statement.compiled
+            && pragma.is_of_store()
+        {
+            let rows = self.run_pragma(pragma)?;
+            if pragma.shapes_new_file() {
+                self.schemas.forget();
+            }
+            return Ok(Rows::of_values(statement.columns.len(), &rows));
+        }
+        if let Compiled::Pragma(pragma) = &*statement.compiled
+            && pragma.defers_all().is_some()
+        {
+            return Ok(Rows::of_values(1, &[vec![self.outstanding.defers_all.into()]]));
+        }
+        self.outstanding.end_with_read(self.transaction.is_some());
+        let watch = &self.control.watch;
+        if !self.databases.is_empty() {
+            self.databases.begin(self.transaction.is_some(), watch)?;
+        }
+        let snapshot = match (&self.transaction, &mut self.pinned) {
+            (Some(transaction), _) => Snapshot::Shared(transaction),
+            (None, Some(pinned)) => Snapshot::Shared(pinned.get_or_begin(&self.store, watch)?),
+            (None, None) => Snapshot::Own(Box::new(attached::begin(&self.store, watch)?)),
+        };
+        let main = snapshot.get();
+        self.schemas.refresh_main(&self.store, main)?;
+        let (schemas, databases) = (&mut self.schemas, &self.databases);
+        let attached = prepared_snapshots(schemas, databases, &self.control, statement, main)?;
+        statement.state = Some(0);
+        if statement.compiled.reads(MAIN) {
+            statement.state = Some(self.states.number(MAIN, snapshot.get()));
+        }
+        for (place, attached) in attached.iter().enumerate() {
+            let database = place + FIRST_ATTACHED;
+            if let Some(attached) = attached
+                && statement.compiled.reads(database)
+            {
+                let number = self.states.number(database, attached.get());
+                statement.state = statement.state.max(Some(number));
+            }
+        }
+        let Statement { compiled, parameters, memory, spare, schema, columns, .. } = statement;
+        let rows = match &**compiled {
+            Compiled::Query(program) => {
+                let is_limited = self.control.memory_bytes().is_some();
+                let snapshots = (snapshot, attached);
+                Rows::of_program(
+                    snapshots,
+                    program,
+                    (parameters, memory, spare),
+                    is_limited,
+                    || self.environment.session(self.counts, &self.control, &self.store),
+                )?
+            }
+            Compiled::QueryPlan(rows) | Compiled::Tree(rows) => {
+                Rows::of_values(columns.len(), rows)
+            }
+            Compiled::Analyze(program) => {
+                let session = self.environment.session(self.counts, &self.control, &self.store);
+                let snapshots = (snapshot, attached);
+                let tree = analyze(snapshots, program, parameters, session, &self.control)?;
+                Rows::of_values(columns.len(), &tree)
+            }
+            Compiled::Pragma(pragma) => {
+                let txns = Txns::new(snapshot.get(), &attached);
+                let rows = match pragma.data_version_of(schema)? {
+                    Some(database) => {
+                        let version = txns.of(database)?.began_at();
+                        vec![vec![Value::Int(self.data_versions.number(database, version))]]
+                    }
+                    None => pragma.rows(schema, txns)?,
+                };
+                Rows::of_values(columns.len(), &rows)
+            }
+            _ => return Err(Error::Misuse { what: "a statement changed its kind" }),
+        };
+        Ok(rows.at_most(self.control.limits.rows))
+    }
+}
+
+/// Runs a query to its end; gives the tree of its nodes with what each of them took.
+fn analyze<'c>(
+    snapshots: (Snapshot<'c>, AttachedSnapshots<'c>),
+    program: &Program,
+    parameters: &[Value],
+    mut session: StatementSession,
+    control: &Control,
+) -> Result<Vec<Vec<Value>>, Error> {
+    let analysis = Arc::new(Analysis::new(program.measures, Arc::clone(&control.watch)));
+    session.analysis = Some(Arc::clone(&analysis));
+    let (measure, begun) = (program.root.measure, analysis.begin());
+    let mut kept = (Vec::new(), None);
+    let kept = (parameters, &mut kept.0, &mut kept.1);
+    let is_limited = control.memory_bytes().is_some();
+    let mut rows = Rows::of_program(snapshots, program, kept, is_limited, || session)?;
+    let mut count = 0;
+    while rows.next()?.is_some() {
+        count += 1;
+    }
+    drop(rows);
+    analysis.ended(measure, begun, count);
+    Ok(program.tree(Some(&|number| analysis.measured(number))))
+}
