@@ -16,7 +16,6 @@ mod states;
 mod store_pragma;
 mod vacuum;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use shoal_store::vfs::{Clock, Entropy};
@@ -146,6 +145,7 @@ impl Connection {
     /// a [`TableWriter`] still does. For those who keep such tables themselves.
     pub fn reserve_tables(&mut self, prefix: Option<&'static str>) {
         self.reserved = prefix;
+        self.plans = Plans::default();
     }
 
     /// Lets statements prepared from now on run no triggers, or run them again. For those who keep
@@ -209,15 +209,15 @@ impl Connection {
             Some(transaction) => Snapshot::Shared(transaction),
             None => Snapshot::Own(Box::new(attached::begin(&self.store, &self.control.watch)?)),
         };
-        if main.get().schema_cookie() != statement.schema.cookie() {
+        if main.get().schema_cookie() != statement.plan.schema.cookie() {
             return Ok(None);
         }
         let mut read = Vec::new();
-        if statement.compiled.reads(MAIN) {
+        if statement.plan.compiled.reads(MAIN) {
             read.push((MAIN, main));
         }
         for place in self.databases.places() {
-            if statement.compiled.reads(place + FIRST_ATTACHED) {
+            if statement.plan.compiled.reads(place + FIRST_ATTACHED) {
                 let snapshot = self.databases.snapshot(place, &self.control.watch)?;
                 read.push((place + FIRST_ATTACHED, snapshot));
             }
@@ -260,22 +260,23 @@ impl Connection {
 
     /// Prepares the one statement that `sql` holds.
     ///
-    /// A query may have a word before it. `CACHED` and `JIT` keep its plan, so that who prepares
-    /// the same text again gets it without parsing and planning; `DIRECT` is as no word at all.
+    /// Plans of texts that are prepared again are kept, and found without parsing and planning: a few
+    /// hundred, the least recently used of which go first. So are plans of small queries that differ
+    /// in literals alone. None outlives its schema. A query may have a word before it: `CACHED` and
+    /// `JIT` keep its plan the first time, `DIRECT` does not keep it.
     ///
     /// # Errors
     /// [`Error::Syntax`], [`Error::Name`], [`Error::Meaning`] and [`Error::Unsupported`] with the
     /// place in the text; errors of reading the schema.
     pub fn prepare(&mut self, sql: &str) -> Result<Statement, Error> {
-        let hint = hint(sql);
-        let text = match hint {
-            None => Cow::Borrowed(sql),
-            // Places in the text stay what they are.
-            Some((_, start)) => Cow::Owned(" ".repeat(start) + &sql[start..]),
+        // A plan without triggers is nobody else's.
+        let found = match self.silences_triggers {
+            true => None,
+            false => self.plans.find(sql),
         };
-        let parsed = match hint {
-            None => Some(parse(&text)?),
+        let parsed = match found {
             Some(_) => None,
+            None => Some(parse_hinted(sql)?),
         };
         self.control.begin();
         let Connection {
@@ -305,26 +306,40 @@ impl Connection {
             attached.push(Some(snapshot));
         }
         let schema = schemas.combine(databases)?;
-        let kept = hint.is_some_and(|(hint, _)| hint == Hint::Kept);
-        if kept && let Some(plan) = plans.get(&text, &schema) {
-            return Ok(Statement::new(sql, plan));
+        if let Some(found) = found {
+            if Arc::ptr_eq(&found.plan().schema, &schema) {
+                return Ok(Statement::of_found(sql, found));
+            }
+            plans.forget_others(&schema);
         }
-        let mut parsed = match parsed {
+        let (hint, mut parsed) = match parsed {
             Some(parsed) => parsed,
-            None => parse(&text)?,
+            None => parse_hinted(sql)?,
         };
         parsed.is_silent = *silences_triggers;
         if let Some(prefix) = *reserved {
             write::refuse_reserved(&schema, &parsed.stmt, prefix)?;
         }
-        let txns = Txns::new(snapshot.get(), &attached);
-        let compiled = compile(&schema, &parsed, sql, txns, control.forced)?;
-        drop((snapshot, attached));
-        let plan = Plan { compiled: Arc::new(compiled), parsed: Arc::new(parsed), schema };
-        if kept {
-            plans.keep(&text, plan.clone());
+        let (txns, forced) = (Txns::new(snapshot.get(), &attached), control.forced);
+        let compiled = compile(&schema, &parsed, sql, txns, forced)?;
+        let plan = Plan::new(sql, Arc::new(parsed), compiled, Arc::clone(&schema));
+        match hint {
+            Some(Hint::Kept) if !*silences_triggers => plans.keep(&plan),
+            Some(Hint::Kept) => {}
+            Some(Hint::Direct) => {}
+            None if *silences_triggers => {}
+            None => match plans.wanted_shape(&schema) {
+                Some(shape) => {
+                    let of_shape = parse(&shape).ok().and_then(|parsed| {
+                        let compiled = compile(&schema, &parsed, &shape, txns, forced).ok()?;
+                        Some(Plan::new(&shape, Arc::new(parsed), compiled, Arc::clone(&schema)))
+                    });
+                    plans.keep_shape(shape, of_shape, &schema);
+                }
+                None => plans.keep_if_seen(&plan),
+            },
         }
-        Ok(Statement::new(sql, plan))
+        Ok(Statement::new(plan))
     }
 
     /// Runs a statement for its effect; gives how many rows it changed.
@@ -332,7 +347,7 @@ impl Connection {
     /// # Errors
     /// As [`Connection::query`]; constraints; the store's errors of writing.
     pub fn execute(&mut self, statement: &mut Statement) -> Result<u64, Error> {
-        match &*statement.compiled {
+        match &statement.plan.compiled {
             Compiled::Query(_) | Compiled::Analyze(_) => {
                 let mut rows = self.query(statement)?;
                 while rows.next()?.is_some() {}
@@ -368,8 +383,8 @@ impl Connection {
             Compiled::QueryPlan(_) | Compiled::Tree(_) => Ok(0),
             Compiled::Attach(_) | Compiled::Detach(_) => self.attach_or_detach(statement),
             Compiled::Vacuum(_) => {
-                let compiled = Arc::clone(&statement.compiled);
-                if let Compiled::Vacuum(into) = &*compiled {
+                let plan = Arc::clone(&statement.plan);
+                if let Compiled::Vacuum(into) = &plan.compiled {
                     self.vacuum(into.as_deref(), &statement.parameters)?;
                 }
                 Ok(0)
@@ -580,10 +595,11 @@ impl Connection {
     /// Attaches or detaches what the statement's expressions say.
     fn attach_or_detach(&mut self, statement: &mut Statement) -> Result<u64, Error> {
         self.control.begin();
-        let (Compiled::Attach(program) | Compiled::Detach(program)) = &*statement.compiled else {
+        let (Compiled::Attach(program) | Compiled::Detach(program)) = &statement.plan.compiled
+        else {
             return Err(Error::Misuse { what: "a statement changed its kind" });
         };
-        let schema = Arc::clone(&statement.schema);
+        let schema = Arc::clone(&statement.plan.schema);
         let session = self.environment.session(self.counts, &self.control, &self.store);
         let own;
         let main = match &self.transaction {
@@ -641,14 +657,14 @@ impl Connection {
             } = connection;
             schemas.refresh_main(store, transaction)?;
             let attached = prepared_snapshots(schemas, databases, control, statement, transaction)?;
-            let Compiled::Write(plan) = &*statement.compiled else {
+            let Compiled::Write(plan) = &statement.plan.compiled else {
                 return Err(Error::Misuse { what: "a statement changed its kind" }.into());
             };
             let session = environment.session(*counts, control, store);
             let running = write::Running {
                 transaction,
                 attached: &attached,
-                schema: &statement.schema,
+                schema: &statement.plan.schema,
                 session: &session,
                 parameters: &statement.parameters,
                 outstanding,
@@ -776,7 +792,7 @@ fn prepared_snapshots<'c>(
         for place in databases.places() {
             // The schema of a database that was attached since has never been read.
             let unknown = !schemas.knows(place);
-            let wanted = unknown || statement.compiled.reads(place + FIRST_ATTACHED);
+            let wanted = unknown || statement.plan.compiled.reads(place + FIRST_ATTACHED);
             if snapshots[place].is_none() && wanted {
                 let snapshot = databases.snapshot(place, &control.watch)?;
                 schemas.refresh(databases, place, snapshot.get())?;
@@ -784,10 +800,19 @@ fn prepared_snapshots<'c>(
             }
         }
         let schema = schemas.combine(databases)?;
-        if Arc::ptr_eq(&statement.schema, &schema) {
+        if Arc::ptr_eq(&statement.plan.schema, &schema) {
             return Ok(snapshots);
         }
         refresh(statement, &schema, Txns::new(main, &snapshots), control.forced)?;
+    }
+}
+
+/// Parses a statement, with the word before it that says how its plan is kept.
+fn parse_hinted(sql: &str) -> Result<(Option<Hint>, Parsed), Error> {
+    match hint(sql) {
+        None => Ok((None, parse(sql)?)),
+        // Places in the text stay what they are.
+        Some((hint, start)) => Ok((Some(hint), parse(&(" ".repeat(start) + &sql[start..]))?)),
     }
 }
 
@@ -802,13 +827,14 @@ fn refresh(
     txns: Txns<'_>,
     forced: Forced,
 ) -> Result<(), Error> {
-    if !Arc::ptr_eq(&statement.schema, schema) {
-        let compiled = compile(schema, &statement.parsed, &statement.sql, txns, forced)?;
-        statement.compiled = Arc::new(compiled);
-        statement.columns = statement.compiled.columns();
-        statement.memory.clear();
-        statement.spare = None;
-        statement.schema = Arc::clone(schema);
+    if !Arc::ptr_eq(&statement.plan.schema, schema) {
+        let parsed = match statement.text_of_shape() {
+            Some(sql) => Arc::new(parse(sql)?),
+            None => Arc::clone(&statement.plan.parsed),
+        };
+        let compiled = compile(schema, &parsed, statement.sql(), txns, forced)?;
+        let plan = Plan::new(statement.sql(), parsed, compiled, Arc::clone(schema));
+        statement.replan(plan);
     }
     Ok(())
 }

@@ -153,6 +153,37 @@ fn random_lookups_allocate_nothing() {
     assert_eq!(allocations, 0);
 }
 
+/// A text that was prepared before costs its parameters; a new literal its text and value, too.
+#[test]
+fn preparing_again_allocates_next_to_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    database(&path);
+    let mut connection = open(&path, Locking::Exclusive);
+    for (hint, allocations_max) in [("", 1), ("CACHED ", 1), ("DIRECT ", 200)] {
+        let sql = format!("{hint}SELECT id, name FROM t WHERE id = ?1");
+        let mut prepare_and_run = |id: i64| {
+            let mut statement = connection.prepare(&sql).unwrap();
+            statement.bind(1, Value::Int(id)).unwrap();
+            assert_eq!(run(&mut connection, &mut statement).0, 1);
+        };
+        (1..100).for_each(&mut prepare_and_run);
+        let ((), allocations) = count(|| prepare_and_run(7));
+        assert!(allocations <= allocations_max, "{sql}: {allocations}");
+        assert!(hint != "DIRECT " || allocations > 20, "{sql}: {allocations}");
+    }
+    let texts: Vec<String> = (1..200)
+        .map(|id| format!("SELECT id, name, {id} FROM t WHERE id = {id} AND name <> 'x'"))
+        .collect();
+    let mut prepare_and_run = |sql: &String| {
+        let mut statement = connection.prepare(sql).unwrap();
+        assert_eq!(run(&mut connection, &mut statement).0, 1);
+    };
+    texts[..100].iter().for_each(&mut prepare_and_run);
+    let ((), allocations) = count(|| prepare_and_run(&texts[150]));
+    assert!(allocations <= 9, "{allocations}");
+}
+
 /// A query within an expression allocates as often, however many rows are around.
 #[test]
 fn queries_within_allocate_nothing_for_a_row() {

@@ -22,7 +22,7 @@ impl Connection {
     /// What the statement is refused for when the schema changed since it was prepared; what it
     /// raises; what is wrong with the file.
     pub fn query<'c>(&'c mut self, statement: &'c mut Statement) -> Result<Rows<'c>, Error> {
-        if !matches!(*statement.compiled, Compiled::Query(_)) || !self.databases.is_empty() {
+        if !matches!(statement.plan.compiled, Compiled::Query(_)) || !self.databases.is_empty() {
             return self.query_other(statement);
         }
         self.control.begin();
@@ -37,7 +37,7 @@ impl Connection {
             }
         };
         let is_known = self.schemas.whole().is_some_and(|schema| {
-            Arc::ptr_eq(schema, &statement.schema)
+            Arc::ptr_eq(schema, &statement.plan.schema)
                 && schema.cookie() == snapshot.get().schema_cookie()
         });
         if !is_known {
@@ -46,12 +46,12 @@ impl Connection {
             let (schemas, databases) = (&mut self.schemas, &self.databases);
             prepared_snapshots(schemas, databases, &self.control, statement, main)?;
         }
-        statement.state = Some(match statement.compiled.reads(MAIN) {
+        statement.state = Some(match statement.plan.compiled.reads(MAIN) {
             true => self.states.number(MAIN, snapshot.get()),
             false => 0,
         });
-        let Statement { compiled, parameters, memory, spare, .. } = statement;
-        let Compiled::Query(program) = &**compiled else {
+        let Statement { plan, parameters, memory, spare, .. } = statement;
+        let Compiled::Query(program) = &plan.compiled else {
             unreachable!("a query that is planned again is a query")
         };
         if let Some(root) = &program.pipeline
@@ -70,7 +70,7 @@ impl Connection {
     #[cold]
     #[inline(never)]
     fn query_other<'c>(&'c mut self, statement: &'c mut Statement) -> Result<Rows<'c>, Error> {
-        let gives_rows = match &*statement.compiled {
+        let gives_rows = match &statement.plan.compiled {
             Compiled::Query(_)
             | Compiled::QueryPlan(_)
             | Compiled::Tree(_)
@@ -80,9 +80,9 @@ impl Connection {
                     && pragma.flags(self.schemas.flags).is_none()
                     && pragma.defers_all().flatten().is_none()
             }
-            Compiled::Write(_) if !statement.columns.is_empty() => {
+            Compiled::Write(_) if !statement.plan.columns.is_empty() => {
                 let (_, rows) = self.execute_write(statement)?;
-                return Ok(Rows::of_values(statement.columns.len(), &rows));
+                return Ok(Rows::of_values(statement.plan.columns.len(), &rows));
             }
             _ => false,
         };
@@ -91,16 +91,16 @@ impl Connection {
             return Ok(Rows::of_values(0, &[]));
         }
         self.control.begin();
-        if let Compiled::Pragma(pragma) = &*statement.compiled
+        if let Compiled::Pragma(pragma) = &statement.plan.compiled
             && pragma.is_of_store()
         {
             let rows = self.run_pragma(pragma)?;
             if pragma.shapes_new_file() {
                 self.schemas.forget();
             }
-            return Ok(Rows::of_values(statement.columns.len(), &rows));
+            return Ok(Rows::of_values(statement.plan.columns.len(), &rows));
         }
-        if let Compiled::Pragma(pragma) = &*statement.compiled
+        if let Compiled::Pragma(pragma) = &statement.plan.compiled
             && pragma.defers_all().is_some()
         {
             return Ok(Rows::of_values(1, &[vec![self.outstanding.defers_all.into()]]));
@@ -120,20 +120,21 @@ impl Connection {
         let (schemas, databases) = (&mut self.schemas, &self.databases);
         let attached = prepared_snapshots(schemas, databases, &self.control, statement, main)?;
         statement.state = Some(0);
-        if statement.compiled.reads(MAIN) {
+        if statement.plan.compiled.reads(MAIN) {
             statement.state = Some(self.states.number(MAIN, snapshot.get()));
         }
         for (place, attached) in attached.iter().enumerate() {
             let database = place + FIRST_ATTACHED;
             if let Some(attached) = attached
-                && statement.compiled.reads(database)
+                && statement.plan.compiled.reads(database)
             {
                 let number = self.states.number(database, attached.get());
                 statement.state = statement.state.max(Some(number));
             }
         }
-        let Statement { compiled, parameters, memory, spare, schema, columns, .. } = statement;
-        let rows = match &**compiled {
+        let Statement { plan, parameters, memory, spare, .. } = statement;
+        let (schema, columns) = (&plan.schema, &plan.columns);
+        let rows = match &plan.compiled {
             Compiled::Query(program) => {
                 let is_limited = self.control.memory_bytes().is_some();
                 let snapshots = (snapshot, attached);

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::connection::plans::Plan;
+use crate::connection::plans::{Found, Plan};
 use crate::connection::pragma::Pragma;
 use crate::exec::pipeline::Memory;
-use crate::parse::Parsed;
 use crate::parse::ast::{Name, TransactionMode};
 use crate::plan::{Program, tree};
 use crate::rows::General;
-use crate::schema::Schema;
 use crate::value::{Value, ValueRef, assign};
 use crate::write;
 use crate::{Connection, Error};
@@ -20,19 +18,25 @@ use crate::{Connection, Error};
 /// is planned again.
 #[derive(Debug)]
 pub struct Statement {
-    pub(crate) sql: Arc<str>,
-    pub(crate) parsed: Arc<Parsed>,
-    pub(crate) compiled: Arc<Compiled>,
-    /// The schema that `compiled` is for.
-    pub(crate) schema: Arc<Schema>,
-    pub(crate) columns: Vec<String>,
+    pub(crate) plan: Arc<Plan>,
+    /// `Some` where the plan is that of the text's shape.
+    of_shape: Option<OfShape>,
     pub(crate) parameters: Vec<Value>,
-    /// What running it leaves for the next time; of no use once it is planned again.
+    /// Memory of the last run, for the next one; of no use to another plan.
     pub(crate) memory: Vec<Memory>,
     pub(crate) spare: Option<Box<General>>,
-    /// What stands for the states of the databases that it read last; `None` before it ran, 0 where it
-    /// reads none.
+    /// The number of the state of the databases read last; `None` before the first run, 0 for a
+    /// statement without a database.
     pub(crate) state: Option<u64>,
+}
+
+/// A statement's own part beside the plan of its shape: the plan's parameters are literals of the
+/// text, which nobody binds.
+#[derive(Debug)]
+struct OfShape {
+    sql: Box<str>,
+    /// The names of the result's columns, where some are literals.
+    columns: Option<Vec<String>>,
 }
 
 /// What a statement became.
@@ -92,39 +96,60 @@ impl Compiled {
 }
 
 impl Statement {
-    pub(crate) fn new(sql: &str, plan: Plan) -> Statement {
-        let Plan { parsed, compiled, schema } = plan;
-        Statement {
-            sql: sql.into(),
-            columns: compiled.columns(),
-            parameters: vec![Value::Null; parsed.parameters.len()],
-            memory: Vec::new(),
-            spare: None,
-            state: None,
-            compiled,
-            parsed,
-            schema,
+    /// A statement of a plan that nobody else has.
+    pub(crate) fn new(plan: Arc<Plan>) -> Statement {
+        let parameters = vec![Value::Null; plan.parsed.parameters.len()];
+        let (memory, spare, state) = (plan.take_memory(), None, None);
+        Statement { plan, of_shape: None, parameters, memory, spare, state }
+    }
+
+    /// The statement `sql` of a plan that was found for it.
+    pub(crate) fn of_found(sql: &str, found: Found) -> Statement {
+        match found {
+            Found::OfText(plan) => Statement::new(plan),
+            Found::OfShape(plan, parameters, columns) => {
+                let of_shape = Some(OfShape { sql: sql.into(), columns });
+                let (memory, spare, state) = (plan.take_memory(), None, None);
+                Statement { plan, of_shape, parameters, memory, spare, state }
+            }
         }
+    }
+
+    /// The text that is planned again for another schema; `Some` of a statement whose plan is that
+    /// of its shape.
+    pub(crate) fn text_of_shape(&self) -> Option<&str> {
+        self.of_shape.as_ref().map(|of_shape| &*of_shape.sql)
+    }
+
+    /// Takes a plan for another schema, made of the statement's own text.
+    pub(crate) fn replan(&mut self, plan: Arc<Plan>) {
+        if self.of_shape.take().is_some() {
+            self.parameters.clear();
+        }
+        self.plan = plan;
+        self.memory.clear();
+        self.spare = None;
     }
 
     /// The statement's text.
     pub fn sql(&self) -> &str {
-        &self.sql
+        self.text_of_shape().unwrap_or(&self.plan.sql)
     }
 
     /// The names of the result's columns, as SQLite gives them; empty for what gives no rows.
     pub fn column_names(&self) -> &[String] {
-        &self.columns
+        let own = self.of_shape.as_ref().and_then(|of_shape| of_shape.columns.as_deref());
+        own.unwrap_or(&self.plan.columns)
     }
 
     /// How many columns the result has; 0 for what gives no rows.
     pub fn column_count(&self) -> usize {
-        self.columns.len()
+        self.plan.columns.len()
     }
 
     /// The declared type of the table's column behind a column of the result.
     pub fn column_declared_type(&self, index: usize) -> Option<&str> {
-        match &*self.compiled {
+        match &self.plan.compiled {
             Compiled::Query(program) => program.columns.get(index)?.declared_type.as_deref(),
             _ => None,
         }
@@ -132,18 +157,23 @@ impl Statement {
 
     /// How many parameters there are: the highest number of one.
     pub fn parameter_count(&self) -> usize {
-        self.parsed.parameters.len()
+        self.named_parameters().len()
+    }
+
+    /// The names of the parameters that the text has.
+    fn named_parameters(&self) -> &[Option<String>] {
+        if self.of_shape.is_some() { &[] } else { &self.plan.parsed.parameters }
     }
 
     /// The number of the parameter of that name, which includes its `:`, `@`, `$` or `?`.
     pub fn parameter_index(&self, name: &str) -> Option<usize> {
         let known = |parameter: &Option<String>| parameter.as_deref() == Some(name);
-        self.parsed.parameters.iter().position(known).map(|index| index + 1)
+        self.named_parameters().iter().position(known).map(|index| index + 1)
     }
 
     /// The name of a parameter, by its number from 1.
     pub fn parameter_name(&self, index: usize) -> Option<&str> {
-        self.parsed.parameters.get(index.checked_sub(1)?)?.as_deref()
+        self.named_parameters().get(index.checked_sub(1)?)?.as_deref()
     }
 
     /// Gives a parameter its value, by its number from 1. It keeps the value until it is given
@@ -151,14 +181,15 @@ impl Statement {
     ///
     /// # Errors
     /// [`Error::Misuse`] when there is no such parameter.
+    #[inline]
     pub fn bind(&mut self, index: usize, value: impl Into<Value>) -> Result<(), Error> {
         let slot = index.checked_sub(1).and_then(|index| self.parameters.get_mut(index));
         match slot {
-            Some(slot) => {
+            Some(slot) if self.of_shape.is_none() => {
                 *slot = value.into();
                 Ok(())
             }
-            None => Err(Error::Misuse { what: "no parameter has that number" }),
+            _ => Err(Error::Misuse { what: "no parameter has that number" }),
         }
     }
 
@@ -170,17 +201,19 @@ impl Statement {
     pub fn bind_ref(&mut self, index: usize, value: ValueRef<'_>) -> Result<(), Error> {
         let slot = index.checked_sub(1).and_then(|index| self.parameters.get_mut(index));
         match slot {
-            Some(slot) => {
+            Some(slot) if self.of_shape.is_none() => {
                 assign(slot, value);
                 Ok(())
             }
-            None => Err(Error::Misuse { what: "no parameter has that number" }),
+            _ => Err(Error::Misuse { what: "no parameter has that number" }),
         }
     }
 
     /// Makes every parameter NULL again.
     pub fn clear_bindings(&mut self) {
-        self.parameters.fill(Value::Null);
+        if self.of_shape.is_none() {
+            self.parameters.fill(Value::Null);
+        }
     }
 
     /// Whether what the statement gave when it last ran may have changed by now: whether anybody has
@@ -202,12 +235,12 @@ impl Statement {
 
     /// Whether the rows are a plan: `EXPLAIN QUERY PLAN`.
     pub fn is_plan(&self) -> bool {
-        matches!(*self.compiled, Compiled::QueryPlan(_))
+        matches!(self.plan.compiled, Compiled::QueryPlan(_))
     }
 
     /// Whether the statement only reads.
     pub fn is_read_only(&self) -> bool {
-        match &*self.compiled {
+        match &self.plan.compiled {
             Compiled::Query(_)
             | Compiled::QueryPlan(_)
             | Compiled::Tree(_)
@@ -223,6 +256,15 @@ impl Statement {
             | Compiled::Savepoint(_)
             | Compiled::Release(_)
             | Compiled::RollbackTo(_) => true,
+        }
+    }
+}
+
+impl Drop for Statement {
+    /// Leaves the memory of a plan that is kept to the next statement of it.
+    fn drop(&mut self) {
+        if !self.memory.is_empty() && Arc::strong_count(&self.plan) > 1 {
+            self.plan.give_memory(&mut self.memory);
         }
     }
 }

@@ -317,7 +317,7 @@ impl<'a> Converter<'a> {
                     let message = format!("near \"{written}\": syntax error");
                     return Err(Error::Syntax { message, offset });
                 }
-                ExprKind::Parameter(self.parameter(written, offset)?)
+                ExprKind::Parameter(number_of_parameter(&mut self.parameters, written, offset)?)
             }
             other => unreachable!("has parts: {other:?}"),
         };
@@ -510,41 +510,6 @@ impl<'a> Converter<'a> {
         (ExprKind::CurrentTime(kind), self.tokens.find_kind(TokenType::TK_CTIME_KW))
     }
 
-    /// The number of a parameter, by SQLite's rules: `?` takes the next one, `?N` takes N, a name
-    /// takes its earlier number or the next one.
-    fn parameter(&mut self, text: &str, offset: usize) -> Result<usize, Error> {
-        let too_large = || {
-            Error::meaning(
-                format!("variable number must be between ?1 and ?{PARAMETER_MAX}"),
-                offset,
-            )
-        };
-        let number = match text.strip_prefix('?') {
-            Some("") => self.parameters.len() + 1,
-            Some(digits) => {
-                let number: usize = digits.parse().map_err(|_| too_large())?;
-                if number == 0 {
-                    return Err(too_large());
-                }
-                number
-            }
-            None => {
-                let known = self.parameters.iter().position(|name| name.as_deref() == Some(text));
-                known.map_or(self.parameters.len() + 1, |index| index + 1)
-            }
-        };
-        if number > PARAMETER_MAX {
-            return Err(too_large());
-        }
-        if number > self.parameters.len() {
-            self.parameters.resize(number, None);
-        }
-        if text != "?" {
-            self.parameters[number - 1].get_or_insert_with(|| text.to_owned());
-        }
-        Ok(number)
-    }
-
     /// A declared type as written: its words, and its sizes in parentheses.
     pub(super) fn type_name(&mut self, ty: &grammar::Type<'_>) -> String {
         let first = self.tokens.mark();
@@ -566,6 +531,42 @@ impl<'a> Converter<'a> {
     }
 }
 
+/// The number of a parameter, by SQLite's rules: `?` takes the next one, `?N` takes N, a name
+/// takes its earlier number or the next one.
+pub(super) fn number_of_parameter(
+    parameters: &mut Vec<Option<String>>,
+    text: &str,
+    offset: usize,
+) -> Result<usize, Error> {
+    let too_large = || {
+        Error::meaning(format!("variable number must be between ?1 and ?{PARAMETER_MAX}"), offset)
+    };
+    let number = match text.strip_prefix('?') {
+        Some("") => parameters.len() + 1,
+        Some(digits) => {
+            let number: usize = digits.parse().map_err(|_| too_large())?;
+            if number == 0 {
+                return Err(too_large());
+            }
+            number
+        }
+        None => {
+            let known = parameters.iter().position(|name| name.as_deref() == Some(text));
+            known.map_or(parameters.len() + 1, |index| index + 1)
+        }
+    };
+    if number > PARAMETER_MAX {
+        return Err(too_large());
+    }
+    if number > parameters.len() {
+        parameters.resize(number, None);
+    }
+    if text != "?" {
+        parameters[number - 1].get_or_insert_with(|| text.to_owned());
+    }
+    Ok(number)
+}
+
 /// A name or string without its quotes, doubled quotes made single.
 pub(super) fn unquote(raw: &str) -> (String, Quote) {
     let (quote, kind) = match raw.as_bytes().first() {
@@ -582,7 +583,7 @@ pub(super) fn unquote(raw: &str) -> (String, Quote) {
     (inner.replace(&quote.repeat(2), quote), kind)
 }
 
-fn number(text: &str, offset: usize) -> Result<Value, Error> {
+pub(super) fn number(text: &str, offset: usize) -> Result<Value, Error> {
     let plain: String = text.chars().filter(|&char| char != '_').collect();
     let hex = plain.starts_with("0x") || plain.starts_with("0X");
     if !hex && plain.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E')) {

@@ -7,7 +7,7 @@ use super::tokens::Lexer;
 /// Decides if a query's plan is kept for the next time the same text is prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hint {
-    /// `DIRECT`: not kept, as without a hint.
+    /// `DIRECT`: not kept.
     Direct,
     /// `CACHED` and `JIT`: kept. Every plan is compiled, so `JIT` adds nothing.
     Kept,

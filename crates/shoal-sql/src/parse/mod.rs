@@ -3,8 +3,8 @@
 //! The grammar crate is SQLite's own grammar, so whatever SQLite accepts parses here, stored
 //! schemas of every age included. Its tree lives in an arena and has no positions; the conversion
 //! gives every node its byte offset, numbers the parameters, decodes literals, and bounds the depth
-//! of expressions and queries. Plain definitions of tables are read without the grammar
-//! (`plain_table`).
+//! of expressions and queries. Plain definitions of tables and plain queries are read without the
+//! grammar (`plain_table`, `plain_select`); `shape` takes literals out of texts.
 
 pub(crate) mod ast;
 mod convert;
@@ -12,7 +12,9 @@ mod convert_ddl;
 mod convert_dml;
 mod convert_select;
 mod hint;
+mod plain_select;
 mod plain_table;
+mod shape;
 mod statements;
 mod tokens;
 
@@ -23,10 +25,12 @@ use sqlite3_parser::lexer::sql::{Error as LexError, Parser, ParserError};
 use sqlite3_parser::{Bump, FallibleIterator};
 
 pub(crate) use hint::{Hint, hint};
+pub(crate) use shape::Shape;
 pub use statements::Statements;
 
 use crate::Error;
 use convert::Converter;
+use plain_select::plain_select;
 use plain_table::plain_table;
 use tokens::Tokens;
 
@@ -47,6 +51,9 @@ pub(crate) struct Parsed {
 /// [`Error::Meaning`] when there is no statement or more than one.
 pub(crate) fn parse(sql: &str) -> Result<Parsed, Error> {
     let tokens = Tokens::new(sql)?;
+    if let Some(plain) = plain_select(&tokens) {
+        return Ok(plain);
+    }
     match plain_table(&tokens) {
         Some(table) => Ok(Parsed {
             stmt: ast::Stmt::CreateTable(Box::new(table)),

@@ -51,18 +51,18 @@ pub(super) fn plain_table(tokens: &Tokens<'_>) -> Option<CreateTable> {
 }
 
 /// A place among tokens.
-struct At<'t, 'a> {
-    tokens: &'t Tokens<'a>,
-    next: usize,
+pub(super) struct At<'t, 'a> {
+    pub(super) tokens: &'t Tokens<'a>,
+    pub(super) next: usize,
 }
 
 impl<'a> At<'_, 'a> {
-    fn peek(&self) -> Option<Token<'a>> {
+    pub(super) fn peek(&self) -> Option<Token<'a>> {
         self.tokens.get(self.next)
     }
 
     /// The next token, if its kind is `kind`.
-    fn take(&mut self, kind: TokenType) -> Option<Token<'a>> {
+    pub(super) fn take(&mut self, kind: TokenType) -> Option<Token<'a>> {
         let token = self.peek().filter(|token| token.kind == kind)?;
         self.next += 1;
         Some(token)
@@ -80,7 +80,7 @@ impl<'a> At<'_, 'a> {
         Some((text, token.start))
     }
 
-    fn name(&mut self) -> Option<Name> {
+    pub(super) fn name(&mut self) -> Option<Name> {
         let (text, offset) = self.word()?;
         Some(Name { text: text.to_owned(), offset, quote: Quote::None })
     }

@@ -203,7 +203,7 @@ mod tests {
         let mut seen = Vec::new();
         for choice in ForcedChoice::ALL {
             let statement = prepared(&mut connection, choice, sql);
-            let Compiled::Query(program) = &*statement.compiled else { unreachable!() };
+            let Compiled::Query(program) = &statement.plan.compiled else { unreachable!() };
             let BodyPlan::Select(select) = &program.root.body else { unreachable!() };
             let carrier = match (&select.pipeline, &select.levels[0].scan) {
                 (Some(_), _) => ForcedCarrier::Pages,
@@ -224,7 +224,7 @@ mod tests {
         let sql = "select count(c) from t";
         for (threads, parts) in [(1, 0), (2, 2), (3, 3)] {
             let statement = prepared(&mut connection, ForcedChoice::Threads(threads), sql);
-            let Compiled::Query(program) = &*statement.compiled else { unreachable!() };
+            let Compiled::Query(program) = &statement.plan.compiled else { unreachable!() };
             let BodyPlan::Select(select) = &program.root.body else { unreachable!() };
             let txn = connection.store().begin(shoal_store::Mode::Read).unwrap();
             let ranges = select.pipeline.as_ref().unwrap().ranges(&txn);

@@ -81,6 +81,14 @@ const EVERY: [u8; CHUNK] = {
 const FIELDS_MAX: usize = 1 << 13;
 
 impl LeafMemory {
+    /// How many bytes are allocated for the rows of a lookup.
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.far.capacity()
+            + self.buffer.capacity()
+            + self.found.capacity() * size_of::<RowRef>()
+            + self.fields.capacity() * size_of::<ColumnPlace>()
+    }
+
     fn make_ready(&mut self, tests: &[Test], parameters: &[Value]) {
         self.cells.resize(CHUNK, LeafCell::default());
         self.ready.clear();

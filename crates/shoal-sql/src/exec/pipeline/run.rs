@@ -61,6 +61,9 @@ pub(super) enum Start {
 /// A batch ends once so many bytes are kept beside the pages.
 pub(super) const OVERFLOW_BYTES_MAX: usize = 1 << 20;
 
+/// Most bytes of a memory that its plan keeps.
+const KEPT_BYTES_MAX: usize = 1 << 14;
+
 impl Memory {
     pub(crate) fn new(pipeline: &Pipeline) -> Memory {
         Memory {
@@ -113,6 +116,17 @@ impl Memory {
     #[inline]
     pub(crate) fn has_ended(&self) -> bool {
         self.start == Start::Done
+    }
+
+    /// Whether the memory is worth a plan's keeping between its statements: a few kilobytes.
+    pub(crate) fn is_small(&self) -> bool {
+        let value = |value: &Value| match value {
+            Value::Text(bytes) | Value::Blob(bytes) => bytes.capacity(),
+            _ => 0,
+        };
+        let buffers = self.buffers.iter().map(Vec::capacity).sum::<usize>();
+        let keys = self.keys.iter().map(value).sum::<usize>();
+        buffers + keys + self.leaf.kept_bytes() <= KEPT_BYTES_MAX
     }
 
     #[inline]
