@@ -116,6 +116,8 @@ const QUERIES: &[&str] = &[
     "(select count(*) from @)",
     "(select v from @ order by 1 limit 1)",
     "(select v from @ order by 1 desc limit 1 offset 1)",
+    "(select v from @ order by v desc nulls last limit 1)",
+    "(select distinct v from @ order by v desc limit 3)",
     "(select max(v) from @)",
     "(select min(v) from @)",
     "(select sum(v) from @)",
@@ -191,6 +193,36 @@ fn every_query_over_every_source() {
             for place in [number, number + source.len(), number * 5 + source.len() / 3] {
                 let sql = &places[place % places.len()];
                 failures.extend(check(&mut a, &b, sql, &[]).err());
+            }
+        }
+    }
+    assert_none(&failures);
+}
+
+#[test]
+fn the_first_row_of_an_order() {
+    let (_scratch, mut a, b) = both();
+    let mut failures = Vec::new();
+    let sources = SOURCES.iter().filter(|source| source.starts_with("o where"));
+    for (number, source) in sources.enumerate() {
+        let orders = [
+            "o.v desc",
+            "o.s collate nocase, o.d desc, o.id",
+            "o.l desc",
+            "o.d, o.r desc nulls last, 1 desc",
+            "o.tk desc, o.v nulls last, o.id desc",
+            "o.id desc, o.v",
+        ];
+        for order in [orders[number % orders.len()], orders[(number + 2) % orders.len()]] {
+            for bound in ["", "limit 1", "limit 7", "limit 1 offset 1", "limit u.n", "limit 0"] {
+                let query = format!("(select o.l from {source} order by {order} {bound})");
+                for sql in [
+                    format!("select id, {query} from u"),
+                    format!("select id from u where length({query}) > 100 or {query} is null"),
+                    format!("select id, exists {query} from u where n > 0"),
+                ] {
+                    failures.extend(check(&mut a, &b, &sql, &[]).err());
+                }
             }
         }
     }

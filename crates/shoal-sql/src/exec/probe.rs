@@ -1,6 +1,8 @@
 //! Queries within expressions with rows straight from the pages: run for one outer row after the
 //! other, with the memory of the run before.
 
+use std::cmp::Ordering;
+
 use super::Machine;
 use super::eval;
 use super::group::Groups;
@@ -8,7 +10,9 @@ use super::pipeline::Memory;
 use crate::Error;
 use crate::exec::eval_condition;
 use crate::functions::AggregateState;
+use crate::keep::SortPlan;
 use crate::keep::key::{is_equal, with_converted};
+use crate::keep::sort::compare;
 use crate::plan::node::Pipeline;
 use crate::plan::{BodyPlan, GroupPlan, QueryPlan, Reg, SelectPlan};
 use crate::value::{InRule, Value, ValueRef, assign};
@@ -18,12 +22,15 @@ use crate::value::{InRule, Value, ValueRef, assign};
 pub(super) struct ProbePlan<'p> {
     select: &'p SelectPlan,
     pipeline: &'p Pipeline,
+    /// The order of the rows, and the register of their first output.
+    sort: Option<(&'p SortPlan, Reg)>,
 }
 
 impl<'p> ProbePlan<'p> {
     pub(super) fn of(plan: &'p QueryPlan) -> Option<ProbePlan<'p>> {
         let BodyPlan::Select(select) = &plan.body else { return None };
-        Some(ProbePlan { select, pipeline: select.inner.as_deref()? })
+        let sort = plan.sort.as_ref().map(|sort| (sort, plan.output));
+        Some(ProbePlan { select, pipeline: select.inner.as_deref()?, sort })
     }
 
     /// True where few rows of one table are found without a loop.
@@ -50,7 +57,7 @@ pub(super) struct Probe {
 
 impl Probe {
     fn new(plan: ProbePlan<'_>) -> Probe {
-        let ProbePlan { select, pipeline } = plan;
+        let ProbePlan { select, pipeline, .. } = plan;
         let values = vec![Value::Null; select.outputs.len()];
         Probe { memory: Memory::new(pipeline), values, states: Vec::new(), groups: None }
     }
@@ -142,7 +149,7 @@ impl Machine<'_, '_> {
     /// # Errors
     /// As [`Machine::probe_any`], and errors of expressions.
     pub(super) fn probe_first(&mut self, index: usize, plan: ProbePlan<'_>) -> Result<bool, Error> {
-        let ProbePlan { select, pipeline } = plan;
+        let ProbePlan { select, pipeline, sort } = plan;
         if let Some(group) = &select.group {
             return self.probe_group(index, plan, group);
         }
@@ -152,14 +159,23 @@ impl Machine<'_, '_> {
             let Probe { memory, values, .. } = probe;
             let mut found = false;
             if pipeline.meets_constant(around) {
-                pipeline.for_each_found(txn, around, memory, true, |row| {
-                    if !found {
+                pipeline.for_each_found(txn, around, memory, sort.is_none(), |row| {
+                    let precedes = |(sort, output): (&SortPlan, Reg)| {
+                        let orders = sort.keys.iter().map(|key| {
+                            let number = key.reg - output;
+                            let value = row.value(&outputs[number]);
+                            compare(value, values[number].as_ref(), *key)
+                        });
+                        orders.into_iter().find(|order| order.is_ne()) == Some(Ordering::Less)
+                    };
+                    // Of rows that are equal by the order the one found first stays.
+                    if !found || sort.is_some_and(precedes) {
                         found = true;
                         for (value, operand) in values.iter_mut().zip(outputs) {
                             assign(value, row.value(operand));
                         }
                     }
-                    Ok(false)
+                    Ok(sort.is_some())
                 })?;
             }
             Ok(found)

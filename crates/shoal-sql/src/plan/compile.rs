@@ -438,8 +438,10 @@ impl Compiler {
         let around = reads.iter().map(|expr| self.expr(expr)).collect();
         let pipeline = self.inner(&plan, is_list);
         // One that finds its first row at once costs less than to look up what it gave before.
-        let is_quick = pipeline
-            .is_some_and(|pipeline| pipeline.probe != ProbeNode::Loops && pipeline.group.is_none());
+        let is_quick = plan.sort.is_none()
+            && pipeline.is_some_and(|pipeline| {
+                pipeline.probe != ProbeNode::Loops && pipeline.group.is_none()
+            });
         let is_decided = is_decided && !is_quick;
         let is_pipeline = pipeline.is_some();
         let by_key = pipeline.is_some_and(Pipeline::is_by_key) || is_by_key(&plan);
@@ -475,7 +477,9 @@ impl Compiler {
             matches!(known, Some((_, Value::Int(count))) if *count != 0)
         };
         let is_bounded = limit.as_ref().is_some_and(|limit| is_list || !is_one(limit));
-        let is_whole = sort.is_none() && offset.is_none() && !is_bounded;
+        // The first row of an order is found among all rows, without a sort.
+        let is_ordered = sort.is_none() || !is_list && select.group.is_none();
+        let is_whole = is_ordered && offset.is_none() && !is_bounded;
         let finds = is_list || select.group.is_some() || pipeline.has_first();
         (is_whole && finds).then_some(pipeline)
     }
