@@ -260,10 +260,10 @@ impl Connection {
 
     /// Prepares the one statement that `sql` holds.
     ///
-    /// Plans of texts that are prepared again are kept, and found without parsing and planning: a few
-    /// hundred, the least recently used of which go first. So are plans of small queries that differ
-    /// in literals alone. None outlives its schema. A query may have a word before it: `CACHED` and
-    /// `JIT` keep its plan the first time, `DIRECT` does not keep it.
+    /// Plans of texts prepared again are kept and found without parsing and planning: a few
+    /// hundred, the least recently used of which go first. So are plans of small queries with other
+    /// literals. No plan outlives its schema. A word before a query decides: `CACHED` and `JIT` keep
+    /// its plan the first time, `DIRECT` never.
     ///
     /// # Errors
     /// [`Error::Syntax`], [`Error::Name`], [`Error::Meaning`] and [`Error::Unsupported`] with the

@@ -1,5 +1,5 @@
-//! Plans kept by text and by shape: the same answers as a plan made anew, after every change that a
-//! schema can have, and literals that mean what they meant as literals.
+//! Plans kept by text and by shape: the same answers as from a new plan, after every kind of change
+//! of a schema, and literals with the meaning of literals.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -25,7 +25,7 @@ fn writable(scratch: &Scratch) -> Connection {
     Connection::open(store).unwrap()
 }
 
-/// Asks for each text three times, so that it is planned, kept and found.
+/// Asks for each text three times: planned, kept, found.
 fn check_often(connection: &mut Connection, peer: &rusqlite::Connection, texts: &[&str]) {
     for _ in 0..3 {
         for sql in texts {
@@ -62,7 +62,7 @@ fn literals_of_a_shape_mean_what_they_mean_as_literals() {
             check(&mut connection, &peer, &sql, &[]).unwrap();
         }
     }
-    // Errors have the places of the text that was written.
+    // Errors keep their places in the written text.
     for _ in 0..3 {
         for sql in ["SELECT nosuch FROM t WHERE id = 12345", "SELECT s FROM t WHERE id = 'x' 'y'"] {
             let error = connection.prepare(sql).unwrap_err();
@@ -123,7 +123,7 @@ fn no_plan_outlives_its_schema() {
         check_often(&mut connection, &peer, &texts);
         peer.execute_batch(change).unwrap();
         check_often(&mut connection, &peer, &texts);
-        // Statements of before, whose plans may have been those of shapes.
+        // Earlier statements, some with the plans of shapes.
         for (statement, sql) in kept.iter_mut().zip(texts) {
             let mut rows = connection.query(statement).unwrap();
             let mut got = Vec::new();
@@ -161,7 +161,7 @@ fn what_the_connection_itself_does_ends_plans_too() {
         rows.into_iter().next().unwrap()
     };
     assert_eq!(ask(&mut connection, sql)[0][0], three);
-    // A definition, and that it is taken back.
+    // A definition, taken back and kept.
     for end in ["ROLLBACK", "COMMIT"] {
         run(&mut connection, "BEGIN");
         run(&mut connection, "DROP TABLE t");
@@ -185,7 +185,7 @@ fn what_the_connection_itself_does_ends_plans_too() {
                 run(&mut connection, "DETACH other");
                 assert!(matches!(connection.prepare(of_other), Err(Error::Name { .. })));
             }
-            // What the program registers hides a table.
+            // Registered queries and layers hide a table.
             connection.register_query("t", "SELECT 3 AS id, 'query' AS q").unwrap();
             assert_eq!(ask(&mut connection, sql), [[three.clone(), Value::from("query")]]);
             let row = || vec![vec![Value::Int(3)]].into_iter();
@@ -198,7 +198,7 @@ fn what_the_connection_itself_does_ends_plans_too() {
             assert_eq!(ask(&mut connection, sql), [[Value::from("new"), three.clone()]]);
         }
     }
-    // Tables kept from statements, though a plan was kept before that.
+    // Tables kept from statements, after a plan was kept.
     let insert = "INSERT INTO t VALUES ('kept', NULL)";
     (0..3).for_each(|_| run(&mut connection, insert));
     connection.reserve_tables(Some("t"));

@@ -1,11 +1,10 @@
-//! Plans kept by the text of their statements, for those who prepare the same text again and again,
-//! and by the [`Shape`] of small queries, for those who write other values into the same text.
+//! Plans kept by the text of their statements, for programs preparing one text again and again, and
+//! by the [`Shape`] of small queries, for programs writing other values into one text.
 //!
-//! A plan is for one [`Schema`], which it holds: it serves as long as the connection's schema is
-//! that very value ([`Arc::ptr_eq`]), so a change of the file's schema, by whomever, what is
-//! attached or registered, and pragmas that change meanings, each of which makes the connection a
-//! new schema, end all plans of before. Running a plan checks the file's schema once more
-//! (`Connection::query`).
+//! A plan holds the [`Schema`] of its making and serves while the connection's schema is the same
+//! value ([`Arc::ptr_eq`]). A change of the file's schema by anybody, `ATTACH`, registered modules
+//! and pragmas with an effect on meanings all give the connection a new schema, and so end all
+//! plans before. Running a plan checks the file's schema once more (`Connection::query`).
 
 use std::hash::{BuildHasher, BuildHasherDefault};
 use std::sync::{Arc, Mutex};
@@ -20,10 +19,10 @@ use crate::plan::node::Access;
 use crate::schema::{Object, Schema};
 use crate::value::Value;
 
-/// Most plans that are kept of either kind; the one that was longest not asked for goes first.
+/// Most plans kept of either kind; the least recently used goes first.
 const PLANS_MAX: usize = 256;
 
-/// Texts that were prepared once, as remembered by their hashes.
+/// Number of texts remembered, by their hashes, after their first preparing.
 const SEEN: usize = 256;
 
 /// A statement's plan.
@@ -32,12 +31,11 @@ pub(crate) struct Plan {
     pub(crate) sql: Box<str>,
     pub(crate) parsed: Arc<Parsed>,
     pub(crate) compiled: Compiled,
-    /// The schema that it is for.
+    /// The schema of its making.
     pub(crate) schema: Arc<Schema>,
     /// The names of the result's columns.
     pub(crate) columns: Vec<String>,
-    /// What a statement that ended keeps for the next of the same plan; nothing while there is
-    /// none.
+    /// Memory left by a statement for the next of the same plan; empty while there is none.
     spare: Mutex<Vec<Memory>>,
 }
 
@@ -53,13 +51,13 @@ impl Plan {
         Arc::new(Plan { sql: sql.into(), parsed, compiled, schema, columns, spare })
     }
 
-    /// Takes what a statement of the plan left.
+    /// Takes the memory left by a statement of the plan.
     pub(crate) fn take_memory(&self) -> Vec<Memory> {
         self.spare.try_lock().map_or_else(|_| Vec::new(), |mut spare| std::mem::take(&mut *spare))
     }
 
-    /// Keeps a statement's memory for the next one: that of points and seeks, which is a few
-    /// hundred bytes and knows its way.
+    /// Keeps a statement's memory for the next one: the memory of points and seeks, a few hundred
+    /// bytes with the table's leaves in mind.
     pub(crate) fn give_memory(&self, memory: &mut Vec<Memory>) {
         if self.is_small()
             && memory.iter().all(Memory::is_small)
@@ -69,7 +67,7 @@ impl Plan {
         }
     }
 
-    /// Whether the plan is a query that finds its rows by a rowid or the key of an index.
+    /// True for a query by a rowid or the key of an index.
     fn is_small(&self) -> bool {
         match self.access() {
             Some(Access::Rowid { .. }) => true,
@@ -78,7 +76,7 @@ impl Plan {
         }
     }
 
-    /// How a query that is a pipeline of one table finds its rows.
+    /// The access path of a query over one table as a pipeline.
     fn access(&self) -> Option<&Access> {
         let Compiled::Query(program) = &self.compiled else { return None };
         match &program.root.body {
@@ -92,8 +90,8 @@ impl Plan {
         }
     }
 
-    /// Whether a statement of the plan does what another one would: not what shows plans, and
-    /// pragmas, whose meanings are looked up as they are prepared.
+    /// True where one statement of the plan does the same as any other: not for pragmas, looked up
+    /// as they are prepared, nor for printed plans.
     fn may_be_kept(&self) -> bool {
         !matches!(
             self.compiled,
@@ -106,8 +104,8 @@ impl Plan {
         )
     }
 
-    /// Whether no literal could have made the plan another one: a row by its rowid, or rows by an
-    /// index where no index is partial, whose condition a literal could meet.
+    /// True where no literal could have led to another plan: a row by its rowid; rows by an index,
+    /// unless an index is partial, with a condition for a literal to meet.
     fn is_of_any_literal(&self) -> bool {
         let has_partial = |object: &Object| match object {
             Object::Table(table) => table.indexes.iter().any(|index| index.filter.is_some()),
@@ -118,22 +116,22 @@ impl Plan {
     }
 }
 
-/// What is kept under a text.
+/// An entry of the cache.
 #[derive(Debug)]
 struct Kept<T> {
     value: T,
-    /// When it was asked for last.
+    /// The time of its last use, counted in searches.
     used: u64,
 }
 
-/// A plan, or the schema for which there is none that serves every literal.
+/// A plan, or the schema without a plan for every literal.
 #[derive(Debug)]
 enum OfShape {
     Plan(Arc<Plan>),
     None(Arc<Schema>),
 }
 
-/// A plan that was found, and the literals of the text where it is a shape's.
+/// A plan found in the cache, with the text's literals where found by shape.
 #[derive(Debug)]
 pub(crate) enum Found {
     OfText(Arc<Plan>),
@@ -157,13 +155,13 @@ pub(crate) struct Plans {
     seen: Vec<u64>,
     /// How often plans were asked for.
     asked: u64,
-    /// The shape of the text that was asked for last, if it has one.
+    /// The shape of the last text searched for, where `has_shape`.
     shape: Shape,
     has_shape: bool,
 }
 
 impl Plans {
-    /// The plan kept for a text or its shape. It may be for another schema than that of now.
+    /// The plan kept for a text or its shape, perhaps one for an earlier schema.
     pub(super) fn find(&mut self, sql: &str) -> Option<Found> {
         self.asked += 1;
         self.has_shape = false;
@@ -196,23 +194,22 @@ impl Plans {
         });
     }
 
-    /// Keeps the plan of a text that [`Plans::find`] did not find.
+    /// Keeps the plan of a text not found by [`Plans::find`].
     pub(super) fn keep(&mut self, plan: &Arc<Plan>) {
         make_room(&mut self.by_text);
         let kept = Kept { value: Arc::clone(plan), used: self.asked };
         self.by_text.insert(plan.sql.clone(), kept);
     }
 
-    /// The same where the text was prepared before, as the last that was: few texts that come once
-    /// come again.
+    /// The same where the text was prepared before: most texts come once only.
     pub(super) fn keep_if_seen(&mut self, plan: &Arc<Plan>) {
         if plan.may_be_kept() && self.was_seen(&plan.sql, 0) {
             self.keep(plan);
         }
     }
 
-    /// The shape of the text that was asked for last, if a plan should be made of it now: texts of
-    /// that shape come again, and none was made for this schema.
+    /// The shape of the last text searched for, where a plan of the shape is worth making: the
+    /// shape came before, and nothing is known of it for this schema.
     pub(super) fn wanted_shape(&mut self, schema: &Arc<Schema>) -> Option<String> {
         // Literals of a text in UTF-8 are converted where a plan is made.
         if !self.has_shape || schema.utf16().is_some() {
@@ -231,7 +228,8 @@ impl Plans {
         seen.then(|| self.shape.text.clone())
     }
 
-    /// Keeps the plan of a shape, if it serves every literal, or that there is none.
+    /// Keeps the plan of a shape where the plan serves every literal, or else a note of its
+    /// absence.
     pub(super) fn keep_shape(
         &mut self,
         text: String,
@@ -246,7 +244,7 @@ impl Plans {
         self.by_shape.insert(text.into_boxed_str(), Kept { value, used: self.asked });
     }
 
-    /// Whether a text was noted before; notes it.
+    /// Notes a text; true where the text was noted before.
     fn was_seen(&mut self, text: &str, kind: u64) -> bool {
         if self.seen.is_empty() {
             self.seen.resize(SEEN, 0);
@@ -258,7 +256,7 @@ impl Plans {
     }
 }
 
-/// Forgets what was longest not asked for, where there are as many as may be kept.
+/// Makes room for one more entry, in the place of the least recently used.
 fn make_room<T>(kept: &mut FxHashMap<Box<str>, Kept<T>>) {
     if kept.len() < PLANS_MAX {
         return;

@@ -1,8 +1,8 @@
 //! Statements run for their rows.
 //!
 //! Beginning and ending take half of a small statement's time, so a query over `main` alone has a
-//! short way: no list of snapshots, no error made before it is needed. All other statements are
-//! behind one call (`Connection::query_other`).
+//! short way: no list of snapshots, no error made in advance. All other statements are behind one
+//! call (`Connection::query_other`).
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ impl Connection {
         Ok(rows.at_most(self.control.limits.rows))
     }
 
-    /// The same of a statement that is no query, or of one beside attached databases.
+    /// The same of statements other than queries, and beside attached databases.
     #[cold]
     #[inline(never)]
     fn query_other<'c>(&'c mut self, statement: &'c mut Statement) -> Result<Rows<'c>, Error> {
@@ -172,7 +172,7 @@ impl Connection {
     }
 }
 
-/// Runs a query to its end; gives the tree of its nodes with what each of them took.
+/// Runs a query to its end; gives the tree of its nodes with their measures.
 fn analyze<'c>(
     snapshots: (Snapshot<'c>, AttachedSnapshots<'c>),
     program: &Program,

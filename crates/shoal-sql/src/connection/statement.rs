@@ -19,7 +19,7 @@ use crate::{Connection, Error};
 #[derive(Debug)]
 pub struct Statement {
     pub(crate) plan: Arc<Plan>,
-    /// `Some` where the plan is that of the text's shape.
+    /// `Some` where the plan belongs to the text's shape.
     of_shape: Option<OfShape>,
     pub(crate) parameters: Vec<Value>,
     /// Memory of the last run, for the next one; of no use to another plan.
@@ -30,8 +30,8 @@ pub struct Statement {
     pub(crate) state: Option<u64>,
 }
 
-/// A statement's own part beside the plan of its shape: the plan's parameters are literals of the
-/// text, which nobody binds.
+/// A statement's own part beside the plan of its shape. The plan's parameters are literals of the
+/// text: nobody binds them.
 #[derive(Debug)]
 struct OfShape {
     sql: Box<str>,
@@ -39,7 +39,7 @@ struct OfShape {
     columns: Option<Vec<String>>,
 }
 
-/// What a statement became.
+/// A compiled statement.
 #[derive(Debug)]
 pub(crate) enum Compiled {
     Query(Box<Program>),
@@ -66,7 +66,7 @@ pub(crate) enum Compiled {
 }
 
 impl Compiled {
-    /// Whether running it reads the database of that number.
+    /// True where running the statement reads the database of a number.
     pub(crate) fn reads(&self, database: usize) -> bool {
         match self {
             Compiled::Query(program) | Compiled::Analyze(program) => program.reads(database),
@@ -96,14 +96,14 @@ impl Compiled {
 }
 
 impl Statement {
-    /// A statement of a plan that nobody else has.
+    /// A statement of a plan, with nothing of another statement but its memory.
     pub(crate) fn new(plan: Arc<Plan>) -> Statement {
         let parameters = vec![Value::Null; plan.parsed.parameters.len()];
         let (memory, spare, state) = (plan.take_memory(), None, None);
         Statement { plan, of_shape: None, parameters, memory, spare, state }
     }
 
-    /// The statement `sql` of a plan that was found for it.
+    /// The statement `sql` with the plan found for the text.
     pub(crate) fn of_found(sql: &str, found: Found) -> Statement {
         match found {
             Found::OfText(plan) => Statement::new(plan),
@@ -115,8 +115,8 @@ impl Statement {
         }
     }
 
-    /// The text that is planned again for another schema; `Some` of a statement whose plan is that
-    /// of its shape.
+    /// The statement's own text, where the plan belongs to its shape: another schema needs a plan
+    /// of the text.
     pub(crate) fn text_of_shape(&self) -> Option<&str> {
         self.of_shape.as_ref().map(|of_shape| &*of_shape.sql)
     }
@@ -160,7 +160,7 @@ impl Statement {
         self.named_parameters().len()
     }
 
-    /// The names of the parameters that the text has.
+    /// The names of the text's own parameters.
     fn named_parameters(&self) -> &[Option<String>] {
         if self.of_shape.is_some() { &[] } else { &self.plan.parsed.parameters }
     }
@@ -233,12 +233,12 @@ impl Statement {
         Ok(self.state.is_none() || self.state != connection.state_of(self)?)
     }
 
-    /// Whether the rows are a plan: `EXPLAIN QUERY PLAN`.
+    /// True where the rows are a plan: `EXPLAIN QUERY PLAN`.
     pub fn is_plan(&self) -> bool {
         matches!(self.plan.compiled, Compiled::QueryPlan(_))
     }
 
-    /// Whether the statement only reads.
+    /// True where the statement only reads.
     pub fn is_read_only(&self) -> bool {
         match &self.plan.compiled {
             Compiled::Query(_)
@@ -261,7 +261,7 @@ impl Statement {
 }
 
 impl Drop for Statement {
-    /// Leaves the memory of a plan that is kept to the next statement of it.
+    /// Leaves the memory to the next statement of a plan kept by a connection.
     fn drop(&mut self) {
         if !self.memory.is_empty() && Arc::strong_count(&self.plan) > 1 {
             self.plan.give_memory(&mut self.memory);

@@ -19,7 +19,7 @@ use crate::value::Value;
 /// Comparisons of one condition; the grammar bounds how deep they may nest.
 const COMPARISONS_MAX: usize = 100;
 
-/// The query that the tokens are, if they are nothing else and that is plain.
+/// The plain query of the tokens; `None` for anything else.
 pub(super) fn plain_select(tokens: &Tokens<'_>) -> Option<Parsed> {
     let at = At { tokens, next: 0 };
     let mut plain = Plain { at, parameters: Vec::new(), comparisons: 0 };
@@ -154,8 +154,7 @@ impl Plain<'_, '_> {
         Some(binary(op, left, self.operand()?))
     }
 
-    /// A column, a literal or a parameter. A literal or a parameter is followed by no operator: the
-    /// caller goes on with what may follow an operand.
+    /// A column, a literal or a parameter, with nothing behind it consumed.
     fn operand(&mut self) -> Option<Expr> {
         let token = self.at.peek()?;
         let text = &self.at.tokens.sql[token.start..token.end];
@@ -197,7 +196,7 @@ mod tests {
     use super::super::{by_grammar, parse};
     use super::*;
 
-    /// What the tokens alone tell is what the grammar tells; whether they tell it.
+    /// True where the query is plain; checks the tree against the grammar's.
     fn agrees(sql: &str) -> bool {
         let plain = Tokens::new(sql).ok().and_then(|tokens| plain_select(&tokens));
         let grammar = Tokens::new(sql).and_then(by_grammar);

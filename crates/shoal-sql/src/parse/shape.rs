@@ -1,11 +1,11 @@
 //! The shape of a small query: its text with numbered parameters in the place of literals.
 //!
-//! Programs that write values into their texts never write one text twice, but few shapes. The plan
-//! of a shape, kept by [`Plans`](crate::connection::plans), serves them all, with the literals as
-//! values of its parameters. A literal becomes a parameter only where both mean the same to every
-//! part of the language: compared with in `WHERE`, or alone a column of the result. Elsewhere it
-//! stays in the shape as written: in `LIMIT`, `LIKE`, `BETWEEN`, behind `ORDER BY`, where a number
-//! is that of a column.
+//! Programs writing values into their texts seldom repeat a text, but have few shapes. The plan of
+//! a shape, kept by [`Plans`](crate::connection::plans), serves all of its texts, with their
+//! literals as values of its parameters. A literal becomes a parameter only where both mean the
+//! same to every part of the language: as an operand of a comparison in `WHERE`, or alone as a
+//! column of the result. Elsewhere the shape has the literal as written: in `LIMIT`, `LIKE`,
+//! `BETWEEN`, and behind `ORDER BY`, where numbers stand for columns.
 //!
 //! The scan knows words, plain integers and strings, comparisons, commas, dots and stars. A text
 //! with anything else has no shape: parentheses (calls, lists, queries within), quoted names,
@@ -15,7 +15,7 @@ use std::fmt::Write;
 
 use crate::value::Value;
 
-/// A text's shape, and what it leaves out. Reused from text to text.
+/// A text's shape and the places of its literals. Reused from text to text.
 #[derive(Debug, Default)]
 pub(crate) struct Shape {
     /// The text with `?1`, `?2` ... for literals.
@@ -28,7 +28,7 @@ pub(crate) struct Shape {
 struct Literal {
     start: usize,
     end: usize,
-    /// The result column, from 0, that the literal as written is the name of.
+    /// The number of the result column named by the literal as written, from 0.
     names: Option<usize>,
 }
 
@@ -41,7 +41,7 @@ const DIGITS_MAX: usize = 18;
 /// Texts up to so many bytes are looked at.
 const TEXT_MAX: usize = 1 << 10;
 
-/// Which clause the scan is in.
+/// The clause around the scan's place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Clause {
     Columns,
@@ -56,13 +56,14 @@ enum Last {
     /// `SELECT`, or a comma.
     Begin,
     Comparison,
-    /// A literal that was left out.
+    /// A literal with a parameter in its place.
     Literal,
     Other,
 }
 
 impl Shape {
-    /// Takes the shape of a text; false for a text that has none, or no literal to be left out.
+    /// Takes the shape of a text; false for a text without a shape, or without a literal to
+    /// replace.
     pub(crate) fn read(&mut self, sql: &str) -> bool {
         self.text.clear();
         self.literals.clear();
@@ -77,7 +78,7 @@ impl Shape {
     fn scan(&mut self, sql: &str) -> Option<()> {
         let bytes = sql.as_bytes();
         let (mut clause, mut last) = (Clause::Columns, Last::Begin);
-        // The number of the result column, while it can be told.
+        // The number of the result column; `None` behind a star.
         let mut column = Some(0);
         // Behind `SELECT`; and up to where the text was taken over.
         let (mut at, mut copied) = (6, 0);
@@ -128,8 +129,8 @@ impl Shape {
         Some(())
     }
 
-    /// Whether a literal that ends at `end` is left out, and the number of the column that it
-    /// names.
+    /// The column named by a literal ending at `end`, if any; `None` for a literal to keep as
+    /// written.
     fn place(
         &self,
         bytes: &[u8],
@@ -156,7 +157,7 @@ impl Shape {
         }
     }
 
-    /// The values of the literals of `sql`, which the shape was taken of, in the order of their
+    /// The values of the replaced literals of `sql`, the text of the shape, in the order of their
     /// parameters.
     pub(crate) fn values(&self, sql: &str) -> Vec<Value> {
         let value = |literal: &Literal| {
@@ -170,8 +171,7 @@ impl Shape {
         self.literals.iter().map(value).collect()
     }
 
-    /// The result columns of `sql` that are literals without another name, by number from 0, and
-    /// their names.
+    /// The result columns of `sql` named by replaced literals, by number from 0, and their names.
     pub(crate) fn names<'s>(&self, sql: &'s str) -> impl Iterator<Item = (usize, &'s str)> {
         self.literals
             .iter()
@@ -187,7 +187,7 @@ impl Clause {
             Clause::Columns if is(b"from") => Clause::From,
             Clause::From if is(b"where") => Clause::Where,
             Clause::Columns | Clause::Tail => self,
-            // Words of four to nine letters of which few others in these clauses have as many.
+            // Behind these words numbers may stand for columns, or bounds decide the plan.
             Clause::From | Clause::Where => {
                 const TAIL: [&[u8]; 8] = [
                     b"order",
@@ -212,7 +212,7 @@ fn past_word(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Behind the digits of an integer, of which one was passed; `None` for another number.
+/// The place behind the digits of an integer, after the first of them; `None` for other numbers.
 fn past_int(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
     while bytes.get(at).is_some_and(u8::is_ascii_digit) {
@@ -222,7 +222,8 @@ fn past_int(bytes: &[u8], start: usize) -> Option<usize> {
     (!goes_on && at - start < DIGITS_MAX).then_some(at)
 }
 
-/// Behind a string whose first quote was passed; `None` for one that does not end, or has a zero.
+/// The place behind a string, after its first quote; `None` for a string without an end, or with a
+/// zero byte.
 fn past_string(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
         match bytes.get(at)? {
@@ -242,7 +243,7 @@ fn is_word(byte: u8) -> bool {
 mod tests {
     use super::*;
 
-    /// A shape's text, the literals left out, and the columns that some of them name.
+    /// A shape's text, its literals, and the columns named by some of them.
     type Parts<'s> = (String, Vec<Value>, Vec<(usize, &'s str)>);
 
     fn shape(sql: &str) -> Option<Parts<'_>> {

@@ -118,7 +118,7 @@ impl Memory {
         self.start == Start::Done
     }
 
-    /// Whether the memory is worth a plan's keeping between its statements: a few kilobytes.
+    /// True for a memory of a few kilobytes, small enough for a plan to keep.
     pub(crate) fn is_small(&self) -> bool {
         let value = |value: &Value| match value {
             Value::Text(bytes) | Value::Blob(bytes) => bytes.capacity(),
