@@ -206,23 +206,21 @@ fn the_first_row_of_an_order() {
     let sources = SOURCES.iter().filter(|source| source.starts_with("o where"));
     for (number, source) in sources.enumerate() {
         let orders = [
-            "o.v desc",
+            "o.v desc, o.id",
             "o.s collate nocase, o.d desc, o.id",
-            "o.l desc",
+            "o.l desc, o.id",
             "o.d, o.r desc nulls last, 1 desc",
             "o.tk desc, o.v nulls last, o.id desc",
             "o.id desc, o.v",
         ];
-        for order in [orders[number % orders.len()], orders[(number + 2) % orders.len()]] {
-            for bound in ["", "limit 1", "limit 7", "limit 1 offset 1", "limit u.n", "limit 0"] {
-                let query = format!("(select o.l from {source} order by {order} {bound})");
-                for sql in [
-                    format!("select id, {query} from u"),
-                    format!("select id from u where length({query}) > 100 or {query} is null"),
-                    format!("select id, exists {query} from u where n > 0"),
-                ] {
-                    failures.extend(check(&mut a, &b, &sql, &[]).err());
-                }
+        let order = orders[number % orders.len()];
+        for bound in ["", "limit 1", "limit 7", "limit 1 offset 1", "limit u.n", "limit 0"] {
+            let query = format!("(select o.l from {source} order by {order} {bound})");
+            for sql in [
+                format!("select id, {query} from u"),
+                format!("select id, exists {query} from u where length({query}) > 100"),
+            ] {
+                failures.extend(check(&mut a, &b, &sql, &[]).err());
             }
         }
     }
