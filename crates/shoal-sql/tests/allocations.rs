@@ -153,6 +153,31 @@ fn random_lookups_allocate_nothing() {
     assert_eq!(allocations, 0);
 }
 
+/// A select with computed conditions keeps its columns from run to run; a few allocations remain,
+/// one for each batch of rows.
+#[test]
+fn a_computed_select_allocates_a_few_times() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    database(&path);
+    let mut connection = open(&path, Locking::Exclusive);
+    for (sql, rows) in [
+        ("SELECT id FROM t WHERE name IN ('name 7', 'name 8', 'name 9')", 3),
+        ("SELECT id, age + 1 FROM t WHERE age + ?1 < 3", 0),
+    ] {
+        let mut statement = connection.prepare(sql).unwrap();
+        if statement.parameter_count() > 0 {
+            statement.bind(1, Value::Int(7)).unwrap();
+        }
+        let first = run(&mut connection, &mut statement);
+        assert_eq!(first.0, rows, "{sql}");
+        run(&mut connection, &mut statement);
+        let (got, allocations) = count(|| run(&mut connection, &mut statement));
+        assert_eq!(got, first, "{sql}");
+        assert!(allocations <= 4, "{sql}: {allocations}");
+    }
+}
+
 /// A text that was prepared before costs its parameters; a new literal its text and value, too.
 #[test]
 fn preparing_again_allocates_next_to_nothing() {

@@ -45,7 +45,7 @@ use crate::keep::kept_keys::{QueryRows, QuerySet, Rules};
 use crate::keep::key::push_converted_key;
 use crate::keep::listed::{ListPlace, ListRule, Listed, Listing};
 use crate::keep::matched::MatchedRows;
-use crate::plan::{BodyPlan, InnerPlan, Program, QueryPlan, SubqueryPlan};
+use crate::plan::{BodyPlan, InnerPlan, Program, QueryPlan, Scan, SubqueryPlan};
 use crate::schema::{Module, ModuleContext, ModuleRows, Schema, Txns};
 use crate::session::{Analysis, Session};
 use crate::value::{InRule, Value, ValueRef, assign};
@@ -137,7 +137,15 @@ impl Run {
     pub(crate) fn can_restart(program: &Program) -> bool {
         let BodyPlan::Select(select) = &program.root.body else { return false };
         let grouped = select.pipeline.as_ref().is_some_and(|pipeline| pipeline.group.is_some());
-        grouped && select.windows.is_none() && program.queries.is_empty() && program.sets == 0
+        let computed = select.pipeline.is_none()
+            && select.group.is_none()
+            && select.distinct.is_none()
+            && program.root.sort.is_none()
+            && matches!(&*select.levels, [level] if matches!(level.scan, Scan::Pipeline(_)));
+        (grouped || computed)
+            && select.windows.is_none()
+            && program.queries.is_empty()
+            && program.sets == 0
     }
 
     /// Prepares another execution of the same program.

@@ -34,6 +34,15 @@ impl PipelineScanRun {
         PipelineScanRun { memory, rows, ready: 0..0, columns: Columns::default(), next: 0 }
     }
 
+    /// Begins anew, with the memory of the run before.
+    pub(super) fn open_again(&mut self) {
+        // An error behind the rows of a run left early is nobody's.
+        self.columns.take_failure();
+        self.rows = PipelineRows::new(u64::MAX, 0);
+        self.rows.begin(&mut self.memory);
+        (self.ready, self.next) = (0..0, self.columns.rows());
+    }
+
     /// Puts the next row's values into the registers; false when there is none.
     ///
     /// # Errors

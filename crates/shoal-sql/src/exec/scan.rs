@@ -190,6 +190,10 @@ impl ScanRun {
                 Ok(())
             }
             (ScanRun::Query(run), Scan::Query(plan)) => run.start_again(plan, machine),
+            (ScanRun::Pipeline(run), Scan::Pipeline(_)) => {
+                run.open_again();
+                Ok(())
+            }
             _ => {
                 *self = ScanRun::open(plan, machine)?;
                 Ok(())
