@@ -208,7 +208,7 @@ pub fn encode_values<'v>(
     let mut body = 0;
     for value in values.clone() {
         let (serial, length) = serial_type(value, constants);
-        types_len += varint::len(serial);
+        types_len += if serial < 0x80 { 1 } else { varint::len(serial) };
         body += length;
     }
     // The header's length counts its own varint, which may grow by counting itself.
@@ -217,30 +217,33 @@ pub fn encode_values<'v>(
         header_len = types_len + varint::len(header_len as u64);
     }
     let start = out.len();
-    out.resize(start + header_len + body, 0);
-    let (header, mut rest) = out[start..].split_at_mut(header_len);
-    let mut at = varint::write(header_len as u64, header);
+    // Numbers are written as eight bytes, of which those behind the value's are overwritten.
+    out.resize(start + header_len + body + 8, 0);
+    let (header, bodies) = out[start..].split_at_mut(header_len);
+    let mut types = varint::write(header_len as u64, header);
+    let mut at = 0;
     for value in values {
         let (serial, length) = serial_type(value, constants);
-        match u8::try_from(serial) {
-            Ok(serial @ ..0x80) => {
-                header[at] = serial;
-                at += 1;
-            }
-            _ => at += varint::write(serial, &mut header[at..]),
+        if serial < 0x80 {
+            header[types] = serial as u8;
+            types += 1;
+        } else {
+            types += varint::write(serial, &mut header[types..]);
         }
-        let bytes;
-        (bytes, rest) = rest.split_at_mut(length);
-        match value {
-            ValueRef::Null => {}
-            ValueRef::Int(int) => bytes.copy_from_slice(&int.to_be_bytes()[8 - length..]),
-            ValueRef::Real(real) if length == 8 => {
-                bytes.copy_from_slice(&(real + 0.0).to_be_bytes());
+        let word = match value {
+            ValueRef::Int(int) if length > 0 => int.cast_unsigned() << (64 - 8 * length),
+            ValueRef::Real(real) if length > 0 => (real + 0.0).to_bits(),
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+                bodies[at..at + length].copy_from_slice(bytes);
+                at += length;
+                continue;
             }
-            ValueRef::Real(_) => {}
-            ValueRef::Text(text) | ValueRef::Blob(text) => bytes.copy_from_slice(text),
-        }
+            _ => continue,
+        };
+        bodies[at..at + 8].copy_from_slice(&word.to_be_bytes());
+        at += length;
     }
+    out.truncate(start + header_len + body);
 }
 
 /// Serial type and body length of a value to be written.

@@ -70,7 +70,7 @@ impl Transaction {
             original,
             file: self.file,
             pages: &pages,
-            rollback: settings.rollback,
+            rollback: store.rollback_in_effect(),
             syncs: settings.synchronous > Synchronous::Off,
         };
         let journal = commit.write_journal(&self.snapshot);
@@ -331,8 +331,20 @@ impl Commit<'_> {
     /// Step 3.
     fn write_database(&self) -> Result<(), Error> {
         let page_size = self.file.header.page_size;
-        for page in self.pages {
-            self.store.file.write_at(&page.bytes, page.pgno.offset(page_size))?;
+        let most = (BATCH_BYTES / page_size as usize).max(1);
+        let mut batch = Vec::new();
+        // Neighbours are written at once.
+        for run in self.pages.chunk_by(|a, b| a.pgno.get() + 1 == b.pgno.get()) {
+            for pages in run.chunks(most) {
+                let at = pages[0].pgno.offset(page_size);
+                if let [page] = pages {
+                    self.store.file.write_at(&page.bytes, at)?;
+                    continue;
+                }
+                batch.clear();
+                pages.iter().for_each(|page| batch.extend_from_slice(&page.bytes));
+                self.store.file.write_at(&batch, at)?;
+            }
         }
         if self.file.byte_len() < self.original.byte_len() {
             self.store.file.truncate(self.file.byte_len())?;

@@ -11,7 +11,7 @@ use shoal_vfs::{Entropy, File, LockLevel, Mapping, MemVfs, OpenMode, OsEntropy, 
 use crate::backup::Followers;
 use crate::header::{FileState, beside};
 use crate::image::{Image, Snapshot};
-use crate::settings::Settings;
+use crate::settings::{Rollback, Settings};
 use crate::wal::{Checkpoint, CheckpointMode, LogView, Since, WalState};
 use crate::{Error, Transaction, recovery};
 
@@ -357,6 +357,11 @@ impl Drop for Inner {
             // the log.
             let _ = state.wal.close(self);
         }
+        let keeps_journal = self.rollback_in_effect() != self.settings().rollback;
+        if keeps_journal && state.kept_lock && !state.latched && state.commits > 0 {
+            // A journal left behind has no header and means nothing.
+            let _ = self.vfs.delete(&self.journal_path(), false);
+        }
         let _ = self.file.unlock(LockLevel::None);
     }
 }
@@ -372,6 +377,16 @@ impl Inner {
 
     pub(crate) fn set_settings(&self, settings: Settings) {
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
+    }
+
+    /// The end of a rollback journal at a commit. A store keeping its lock keeps the journal, too,
+    /// until it is closed, as SQLite does: nobody else looks for one, and an overwritten header
+    /// costs one sync where a deleted name costs two.
+    pub(crate) fn rollback_in_effect(&self) -> Rollback {
+        match self.settings().rollback {
+            Rollback::Delete if self.options.locking == Locking::Exclusive => Rollback::Persist,
+            rollback => rollback,
+        }
     }
 
     pub(crate) fn journal_path(&self) -> PathBuf {

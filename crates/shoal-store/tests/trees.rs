@@ -5,11 +5,13 @@
 mod common;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use common::{SCHEMA, ask_sqlite, database, open, options, record, root};
 use shoal_store::vfs::MemVfs;
 use shoal_store::{
-    Access, BtreeKind, Error, KeyOrder, Mode, NewEntry, Pgno, Store, Transaction, ValueRef,
+    Access, BtreeKind, Error, KeyOrder, Locking, Mode, NewEntry, Options, Pgno, Store, Transaction,
+    ValueRef,
 };
 use shoal_testkit::alloc::{CountingAllocator, count};
 
@@ -135,6 +137,30 @@ fn a_row_goes_into_all_of_its_trees_or_into_none() {
     assert!(txn.table_delete(table, 599).unwrap());
     assert!(txn.last_rowid(table).is_none_or(|last| last == 598));
     txn.commit().unwrap();
+}
+
+#[test]
+fn a_store_keeping_its_lock_keeps_its_journal_until_it_is_closed() {
+    let vfs = MemVfs::new();
+    vfs.put(Path::new(DB), database(512, 0, ONE_INDEX));
+    let exclusive = Options { locking: Locking::Exclusive, ..options(Access::ReadWrite) };
+    let store = Store::open_with(Arc::new(vfs.clone()), Path::new(DB), exclusive).unwrap();
+    for part in 0..3 {
+        let mut txn = store.begin(Mode::Write).unwrap();
+        fill(&mut txn, part * 100..(part + 1) * 100);
+        txn.commit().unwrap();
+        let journal = vfs.get(Path::new("db-journal")).unwrap();
+        assert!(journal.len() > 512 && journal[..8] == [0; 8], "a journal without its magic");
+    }
+    let rows = |bytes: &[u8]| ask_sqlite(bytes, "SELECT '' || count(*) FROM t");
+    assert_eq!(rows(&vfs.get(Path::new(DB)).unwrap()), ["300"]);
+    drop(store);
+    assert!(vfs.get(Path::new("db-journal")).is_none());
+    let store = open(&vfs, Path::new(DB), Access::ReadWrite);
+    let mut txn = store.begin(Mode::Write).unwrap();
+    fill(&mut txn, 300..301);
+    txn.commit().unwrap();
+    assert!(vfs.get(Path::new("db-journal")).is_none());
 }
 
 #[test]
