@@ -68,7 +68,7 @@ pub struct Connection {
     data_versions: DataVersions,
     /// The states that statements read.
     states: States,
-    /// What a table writer's functions see.
+    /// Seen by a table writer's functions; left by the last writing statement for the next.
     session: Option<StatementSession>,
     /// Memory of writing statements, from one to the next.
     scratch: write::Scratch,
@@ -644,23 +644,16 @@ impl Connection {
         let watch = &self.control.watch;
         self.databases.begin(self.transaction.is_some(), watch)?;
         self.write(|connection, transaction| {
-            let Connection {
-                schemas,
-                databases,
-                control,
-                environment,
-                counts,
-                store,
-                outstanding,
-                scratch,
-                ..
-            } = connection;
+            let Connection { schemas, databases, control, environment, outstanding, .. } =
+                connection;
+            let (counts, store) = (&mut connection.counts, &connection.store);
+            let (kept, scratch) = (&mut connection.session, &mut connection.scratch);
             schemas.refresh_main(store, transaction)?;
             let attached = prepared_snapshots(schemas, databases, control, statement, transaction)?;
             let Compiled::Write(plan) = &statement.plan.compiled else {
                 return Err(Error::Misuse { what: "a statement changed its kind" }.into());
             };
-            let session = environment.session(*counts, control, store);
+            let session = environment.session_again(kept.take(), *counts, control, store);
             let running = write::Running {
                 transaction,
                 attached: &attached,
@@ -685,6 +678,7 @@ impl Connection {
                 counts.total_changes = session.total_changes();
                 counts.note(done.changes, done.last_insert_rowid);
             }
+            *kept = Some(session);
             result
         })
         .map(|(done, rows)| (done.changes, rows))

@@ -22,6 +22,25 @@ impl Environment {
         Environment { clock: Arc::new(OsClock), entropy: Arc::new(OsEntropy) }
     }
 
+    /// As [`Environment::session`], made of the session of an earlier statement where possible.
+    pub(crate) fn session_again(
+        &self,
+        before: Option<StatementSession>,
+        counts: Counts,
+        control: &Control,
+        store: &Store,
+    ) -> StatementSession {
+        let is_plain = |it: &StatementSession| it.budget.is_none() && it.analysis.is_none();
+        match before.filter(is_plain) {
+            Some(mut session) if control.memory_bytes().is_none() => {
+                session.counts.set(counts);
+                session.now_unix_ms = OnceLock::new();
+                session
+            }
+            _ => self.session(counts, control, store),
+        }
+    }
+
     /// The session of a statement beginning now.
     pub(crate) fn session(
         &self,

@@ -78,6 +78,19 @@ impl Affinity {
         }
     }
 
+    /// True for most values [`Affinity::apply`] leaves alone, found without taking them.
+    #[inline]
+    pub(crate) fn keeps(self, value: &Value) -> bool {
+        match value {
+            Value::Null | Value::Blob(_) => true,
+            Value::Int(_) => {
+                matches!(self, Affinity::Integer | Affinity::Numeric | Affinity::Blob)
+            }
+            Value::Text(_) => matches!(self, Affinity::Text | Affinity::Blob),
+            Value::Real(_) => self == Affinity::Blob,
+        }
+    }
+
     fn to_number(self, value: Value) -> Value {
         match value {
             Value::Real(real) => integral(real),

@@ -73,7 +73,7 @@ impl Constraints {
     ) -> Result<(), Error> {
         let table = &*rows.table;
         for (index, column) in table.columns.iter().enumerate() {
-            if table.rowid_alias != Some(index) {
+            if table.rowid_alias != Some(index) && !column.affinity.keeps(&row.values[index]) {
                 let value = std::mem::take(&mut row.values[index]);
                 row.values[index] = column.affinity.apply(value);
             }

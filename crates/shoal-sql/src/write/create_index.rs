@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use shoal_store::{BtreeKind, Pgno, Transaction, ValueRef, encode_record};
+use shoal_store::{BtreeKind, Pgno, Record, Transaction, ValueRef};
 
 use super::create_table::check_reserved;
-use super::row::{Row, RowEnv};
+use super::row::{Row, RowEnv, compacted};
 use super::rows::{IndexWriter, Rows};
 use super::schema_rows::SchemaRow;
+use super::sorted_entries::SortedEntries;
 use super::target::{check_database, writable_table};
 use super::{Context, Done, Kind, text};
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::ast::{CreateIndex, Expr, ExprKind, Name, ObjectName, Quote};
-use crate::schema::{Index, Schema, Table, build_index};
+use crate::schema::{Column, Index, IndexColumn, IndexSource, Schema, Table, build_index};
 use crate::value::Value;
 
 /// A prepared `CREATE INDEX`.
@@ -124,41 +125,26 @@ pub(crate) fn fill(
     table: &Arc<Table>,
     index: &Index,
 ) -> Result<(), Error> {
-    let rows = Rows::new(context.schema, table)?;
     let writer = IndexWriter::compile(context.schema, table, index)?;
-    let env = RowEnv { transaction: context.transaction, session: context.session };
-    let mut entries: Vec<Vec<Value>> = Vec::new();
-    let add = |mut row: Row| -> Result<(), Error> {
-        rows.compute(&mut row, &env)?;
-        entries.extend(writer.entry(table, index, &row, &env)?);
-        Ok(())
-    };
-    Row::each(table, context.transaction, add)?;
-    put_sorted(context.transaction, table, index, entries)
-}
-
-/// Puts the entries into an empty index: sorted, so that each goes to the end.
-fn put_sorted(
-    transaction: &mut Transaction,
-    table: &Table,
-    index: &Index,
-    mut entries: Vec<Vec<Value>>,
-) -> Result<(), Error> {
+    let transaction = &*context.transaction;
     let order = index.order();
-    let compare = |a: &[Value], b: &[Value]| {
-        let columns = a.iter().zip(b).enumerate();
-        columns
-            .map(|(column, (a, b))| order.compare_column(column, a.as_ref(), b.as_ref()))
-            .find(|order| order.is_ne())
-            .unwrap_or(std::cmp::Ordering::Equal)
-    };
-    entries.sort_by(|a, b| compare(a, b));
-    let key = |entry: &[Value]| entry[..index.key_columns.min(entry.len())].to_vec();
-    let same = |pair: &[Vec<Value>]| {
-        let (a, b) = (key(&pair[0]), key(&pair[1]));
-        !a.iter().any(Value::is_null) && compare(&a, &b).is_eq()
-    };
-    if index.unique && entries.windows(2).any(same) {
+    let mut entries = SortedEntries::new(&order, transaction.header().schema_format);
+    match stored_columns(table, index) {
+        Some(columns) => collect_stored(transaction, table, &columns, &mut entries)?,
+        None => {
+            let rows = Rows::new(context.schema, table)?;
+            let env = RowEnv { transaction, session: context.session };
+            Row::each(table, transaction, |mut row| {
+                rows.compute(&mut row, &env)?;
+                if let Some(entry) = writer.entry(table, index, &row, &env)? {
+                    entries.push(entry.iter().map(Value::as_ref));
+                }
+                Ok(())
+            })?;
+        }
+    }
+    entries.sort();
+    if index.unique && entries.has_twins(index.key_columns) {
         let column = |column: Option<usize>| {
             column.map(|column| format!("{}.{}", table.name, table.columns[column].name))
         };
@@ -169,13 +155,66 @@ fn put_sorted(
         };
         return Err(Error::Constraint { constraint: "UNIQUE", place });
     }
-    let format = transaction.header().schema_format;
-    let mut record = Vec::new();
-    for entry in entries {
-        let values: Vec<ValueRef<'_>> = entry.iter().map(Value::as_ref).collect();
-        record.clear();
-        encode_record(&values, format, &mut record);
-        transaction.index_insert(index.root, &record, &order)?;
+    entries.append_to(context.transaction, index.root)
+}
+
+/// A column of an entry taken from a row's record as stored there.
+enum StoredColumn<'t> {
+    Rowid,
+    /// The place in the record.
+    Stored(usize, &'t Column),
+}
+
+/// Most columns of an index whose entries are made without a row in between.
+const COLUMNS_MAX: usize = 16;
+
+/// The columns of an index over stored columns of a table with rowids; `None` for other indexes.
+fn stored_columns<'t>(table: &'t Table, index: &Index) -> Option<Vec<StoredColumn<'t>>> {
+    let is_plain = !table.without_rowid && index.filter.is_none();
+    if !is_plain || index.columns.len() > COLUMNS_MAX {
+        return None;
+    }
+    let stored = |column: &IndexColumn| match column.source {
+        IndexSource::Rowid => Some(StoredColumn::Rowid),
+        IndexSource::Column(place) if table.rowid_alias == Some(place) => Some(StoredColumn::Rowid),
+        IndexSource::Column(place) => {
+            let column = table.columns.get(place)?;
+            let stored = column.stored.filter(|_| column.generated.is_none())?;
+            Some(StoredColumn::Stored(stored, column))
+        }
+        IndexSource::Expr(_) => None,
+    };
+    index.columns.iter().map(stored).collect()
+}
+
+/// Adds the entries of all rows.
+///
+/// # Errors
+/// [`Error::Store`].
+fn collect_stored(
+    transaction: &Transaction,
+    table: &Table,
+    columns: &[StoredColumn<'_>],
+    entries: &mut SortedEntries<'_>,
+) -> Result<(), Error> {
+    let mut cursor = transaction.table(table.root)?;
+    let mut more = cursor.first()?;
+    while more {
+        let rowid = cursor.rowid()?;
+        let record = Record::new(cursor.payload()?).map_err(Error::corrupt)?;
+        let mut values = [ValueRef::Null; COLUMNS_MAX];
+        for (value, column) in values.iter_mut().zip(columns) {
+            *value = match column {
+                StoredColumn::Rowid => ValueRef::Int(rowid),
+                StoredColumn::Stored(place, column) => {
+                    let stored = record.column(*place).map_err(Error::corrupt)?;
+                    let value = stored.unwrap_or_else(|| column.missing_value.as_ref());
+                    compacted(value, column.affinity)
+                }
+            };
+        }
+        entries.push(values[..columns.len()].iter().copied());
+        more = cursor.next()?;
     }
     Ok(())
 }

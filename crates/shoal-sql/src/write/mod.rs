@@ -29,6 +29,7 @@ mod rows;
 mod schema_rows;
 mod sequence;
 mod sets;
+mod sorted_entries;
 mod table_writer;
 mod target;
 mod text;

@@ -182,6 +182,19 @@ fn compact(value: &Value, affinity: Affinity) -> ValueRef<'_> {
     }
 }
 
+/// A stored value in the form [`compact`] gives, whoever stored it.
+pub(crate) fn compacted(value: ValueRef<'_>, affinity: Affinity) -> ValueRef<'_> {
+    let real = match value {
+        ValueRef::Int(int) if affinity == Affinity::Real => int as f64,
+        ValueRef::Real(real) if affinity == Affinity::Real => real,
+        value => return value,
+    };
+    match compact(&Value::Real(real), affinity) {
+        ValueRef::Int(int) => ValueRef::Int(int),
+        _ => ValueRef::Real(real),
+    }
+}
+
 /// The value that [`compact`] made.
 fn expanded(value: ValueRef<'_>, affinity: Affinity) -> Value {
     match value {
