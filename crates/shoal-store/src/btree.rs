@@ -134,7 +134,9 @@ impl Transaction {
         }
         let view = self.btree_page(pgno)?;
         let append = at_end && self.is_rightmost(&trail)?;
-        if append && index > 1 {
+        // A leaf of a table gives no cell away.
+        let least = if view.kind() == PageKind::TableLeaf { 1 } else { 2 };
+        if append && index >= least {
             return self.append_page(trail, cell);
         }
         let mut content = Content::of(&view)?;

@@ -304,8 +304,8 @@ impl Transaction {
     }
 
     /// Puts `cell` behind all others, on a new page right of the last page of `trail`. The last
-    /// page is full and stays full, has two cells at least and is the rightmost of its level; but
-    /// for leaves of tables its last cell goes up as divider.
+    /// page is full and stays full, and is the rightmost of its level. A leaf of a table has one
+    /// cell at least; other pages have two, and the last one goes up as divider.
     pub(super) fn append_page(&mut self, mut trail: Trail, cell: &[u8]) -> Result<(), Error> {
         if trail.len() == 1 {
             self.deepen(&mut trail)?;
