@@ -1,5 +1,5 @@
-//! `ALTER TABLE`, run by Shoal and by SQLite side by side: the same texts in the schema afterwards, to
-//! the byte, the same rows and the same errors.
+//! `ALTER TABLE`, run by Shoal and by SQLite side by side: the same texts in the schema afterwards,
+//! to the byte, the same rows and the same errors.
 #![allow(clippy::unwrap_used)]
 
 mod write_support;

@@ -49,8 +49,8 @@ const NUMBERS: [&str; 9] = [
     "SELECT group_concat(rootpage) FROM sqlite_schema",
 ];
 
-/// Runs statements in both, each on a file of its own; fails unless the files hold the same in the end,
-/// whole, with as many pages.
+/// Runs statements in both, each on a file of its own; fails unless the files hold the same in the
+/// end, whole, with as many pages.
 fn side_by_side(statements: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let (mine, other) = (folder.path().join("mine"), folder.path().join("other"));

@@ -20,6 +20,7 @@ mod image;
 mod index_equal;
 mod index_lookup;
 mod index_tree;
+mod integrity;
 mod journal_mode;
 mod lookup;
 mod page;

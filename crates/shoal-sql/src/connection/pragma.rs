@@ -463,10 +463,10 @@ impl Kind {
                 let limit = count.filter(|count| *count > 0).unwrap_or(integrity::FINDINGS_MAX);
                 let quick = self == Kind::QuickCheck;
                 let mut rows = Vec::new();
-                for (number, _, schema) in whole.databases() {
+                for (number, name, schema) in whole.databases() {
                     if only.map_or(table.is_none() || number == owner, |only| only == number) {
                         let txn = txns.of(number)?;
-                        rows.extend(integrity::check(schema, txn, table, limit, quick)?);
+                        rows.extend(integrity::check((name, schema), txn, table, limit, quick)?);
                     }
                 }
                 // One "ok" says it for all.

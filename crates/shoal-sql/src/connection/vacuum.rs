@@ -17,8 +17,8 @@ impl Connection {
     /// Copies `main` without its gaps: over itself, or into a file named by `into`.
     ///
     /// # Errors
-    /// [`Error::Runtime`] within a transaction and for a file with content; the store's. The file is
-    /// unchanged then.
+    /// [`Error::Runtime`] within a transaction and for a file with content; the store's. The file
+    /// is unchanged then.
     pub(super) fn vacuum(
         &mut self,
         into: Option<&Program>,

@@ -142,7 +142,8 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Notes a term of a compound's `ORDER BY`, with the meaning of the result column written alike.
+    /// Notes a term of a compound's `ORDER BY`, with the meaning of the result column written
+    /// alike.
     pub(super) fn note_ordered(&self, term: &ast::Expr, cores: &[&SelectCore]) {
         let ExprKind::Column { table, column, .. } = &term.kind else { return };
         let Some(mut notes) = self.notes() else { return };

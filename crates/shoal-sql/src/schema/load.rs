@@ -64,8 +64,8 @@ impl Schema {
         Ok(schema)
     }
 
-    /// The same database's schema as the transaction with the changes sees the database now, without
-    /// other databases.
+    /// The same database's schema as the transaction with the changes sees the database now,
+    /// without other databases.
     ///
     /// # Errors
     /// As [`Schema::load`].

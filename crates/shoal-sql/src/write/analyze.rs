@@ -1,7 +1,7 @@
 //! `ANALYZE`: how many rows a table has, and how many of them share the first columns of an index.
 //!
-//! The numbers go into `sqlite_stat1` as SQLite writes them. Samples of the same tables, kept by other
-//! programs in `sqlite_stat4` and `sqlite_stat3`, are no longer true and are deleted.
+//! The numbers go into `sqlite_stat1` as SQLite writes them. Samples of the same tables, kept by
+//! other programs in `sqlite_stat4` and `sqlite_stat3`, are no longer true and are deleted.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -112,8 +112,8 @@ impl AnalyzePlan {
         Ok(Done::default())
     }
 
-    /// The root of `sqlite_stat1`, made if there is none; replaced rows are gone from this table and
-    /// its kin.
+    /// The root of `sqlite_stat1`, made if there is none; replaced rows are gone from this table
+    /// and its kin.
     fn statistics_table(&self, context: &mut Context<'_>) -> Result<Pgno, Error> {
         let known = TABLES.map(|name| context.schema.table(name).cloned());
         let transaction = &mut *context.transaction;
@@ -180,8 +180,8 @@ impl AnalyzePlan {
     }
 }
 
-/// The numbers of an index: its entries, then for the first column, the first two and so on how many
-/// entries have the same values there. `None` for an empty index of all rows.
+/// The numbers of an index: its entries, then for the first column, the first two and so on how
+/// many entries have the same values there. `None` for an empty index of all rows.
 fn stat_of(
     transaction: &Transaction,
     table: &Table,

@@ -1,11 +1,8 @@
-//! `PRAGMA integrity_check`: whether indexes and constraints agree with the rows.
-//!
-//! Every page of every b-tree is read on the way. What no b-tree reaches, the freelist above all,
-//! is not looked at.
+//! `PRAGMA integrity_check`: pages first, then whether indexes and constraints agree with the rows.
 
 use std::sync::Arc;
 
-use shoal_store::Transaction;
+use shoal_store::{Pgno, Transaction};
 
 use super::constraints::Constraints;
 use super::row::{Row, RowEnv};
@@ -23,19 +20,28 @@ pub(crate) const FINDINGS_MAX: usize = 100;
 /// # Errors
 /// What has nothing to do with the file's content: reading fails, memory ends.
 pub(crate) fn check(
-    schema: &Schema,
+    (name, schema): (&str, &Schema),
     transaction: &Transaction,
     only: Option<&str>,
     limit: usize,
     quick: bool,
 ) -> Result<Vec<Vec<Value>>, Error> {
     let mut findings = Findings { found: Vec::new(), limit };
+    let faults = check_pages(schema, transaction, only, limit)?;
+    let are_sound = faults.is_empty();
+    if !are_sound {
+        let rest = limit.saturating_sub(faults.len());
+        findings.add(format!("*** in database {name} ***\n{}", faults.join("\n")));
+        findings.limit = rest + 1;
+    }
     for object in schema.objects() {
         let wanted = only.is_none_or(|name| object.name().eq_ignore_ascii_case(name));
         match object {
             Object::Table(table) if wanted => {
                 if let Err(error) = check_table(schema, table, transaction, quick, &mut findings) {
                     match error {
+                        // The pages tell already.
+                        Error::Store(_) if !are_sound => {}
                         Error::Store(_) | Error::Schema { .. } | Error::Name { .. } => {
                             findings.add(error.to_string());
                         }
@@ -51,6 +57,41 @@ pub(crate) fn check(
         findings.found.push("ok".to_owned());
     }
     Ok(findings.found.into_iter().map(|finding| vec![Value::text(finding)]).collect())
+}
+
+/// The faults of the pages of all tables and indexes, or of one table's.
+///
+/// # Errors
+/// Reading fails.
+fn check_pages(
+    schema: &Schema,
+    transaction: &Transaction,
+    only: Option<&str>,
+    limit: usize,
+) -> Result<Vec<String>, Error> {
+    let mut roots = Vec::new();
+    let wanted = |table: &Table| match only {
+        Some(name) => {
+            table.name.eq_ignore_ascii_case(name)
+                || table.root == Pgno::FIRST && name.eq_ignore_ascii_case("sqlite_master")
+        }
+        None => true,
+    };
+    // Definitions without a meaning have pages, too.
+    let mut whole = only.is_none();
+    for object in schema.objects() {
+        match object {
+            Object::Table(table) if wanted(table) => {
+                roots.push(table.root);
+                roots.extend(table.indexes.iter().map(|index| index.root));
+                whole &= table.missing_index.is_none();
+            }
+            Object::Damaged { .. } => whole = false,
+            _ => {}
+        }
+    }
+    let freelist = only.is_none() || roots.first() == Some(&Pgno::FIRST);
+    Ok(transaction.check_pages(&roots, whole, freelist, limit)?)
 }
 
 struct Findings {

@@ -10,9 +10,9 @@ use super::sequence;
 use crate::Error;
 use crate::schema::{Object, Schema};
 
-/// Copies a database into an empty one. `keeps_rowids` keeps even rowids without a name: rows of
-/// a table without an `INTEGER PRIMARY KEY` and without indexes are numbered anew otherwise, as SQLite
-/// does.
+/// Copies a database into an empty one. `keeps_rowids` keeps even rowids without a name: rows of a
+/// table without an `INTEGER PRIMARY KEY` and without indexes are numbered anew otherwise, as
+/// SQLite does.
 ///
 /// # Errors
 /// [`Error::Schema`] for an unusable definition, [`Error::Store`].
@@ -93,8 +93,8 @@ fn check_whole(schema: &Schema, from: &Transaction, read: usize) -> Result<(), E
     Err(Error::Schema { object: "sqlite_schema".to_owned(), why })
 }
 
-/// Makes the b-tree of a table or index, and its row in the schema; gives the roots of the old b-tree
-/// and the new one.
+/// Makes the b-tree of a table or index, and its row in the schema; gives the roots of the old
+/// b-tree and the new one.
 fn make<'r>(
     row: &'r StoredRow,
     from: &Transaction,

@@ -1,7 +1,7 @@
 //! Edits of a definition's text by tokens alone.
 //!
-//! Constraints are found as SQLite finds them: by the keywords at their begin, parentheses passed as
-//! a whole. Its results are compared byte by byte, odd spaces included.
+//! Constraints are found as SQLite finds them: by the keywords at their begin, parentheses passed
+//! as a whole. Its results are compared byte by byte, odd spaces included.
 
 use sqlite3_parser::dialect::TokenType;
 use sqlite3_parser::lexer::Splitter;
@@ -46,8 +46,8 @@ pub(super) fn constraint(sql: &str, start: usize) -> &str {
     &text[..end]
 }
 
-/// The next token at a place and its length: no kind for spaces and comments. `None` at the end, and
-/// for what is no token.
+/// The next token at a place and its length: no kind for spaces and comments. `None` at the end,
+/// and for what is no token.
 fn raw_token(sql: &str, at: usize) -> Option<(Option<TokenType>, usize)> {
     let rest = sql.as_bytes().get(at..).filter(|rest| !rest.is_empty())?;
     // The lexer takes a run of spaces and comments for one; here they count one by one.
