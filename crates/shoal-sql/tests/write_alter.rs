@@ -349,3 +349,18 @@ fn constraints_come_and_go() {
         "SELECT * FROM t",
     ]);
 }
+
+#[test]
+fn columns_with_enforced_foreign_keys_need_no_row_elsewhere() {
+    script(&[
+        "PRAGMA foreign_keys = on",
+        "CREATE TABLE u(x INTEGER PRIMARY KEY)",
+        "CREATE TABLE t(a)",
+        "ALTER TABLE t ADD COLUMN b DEFAULT 5 REFERENCES u(x)",
+        "INSERT INTO t(a, b) VALUES (5, NULL)",
+        "ALTER TABLE t ADD COLUMN c DEFAULT 5 REFERENCES u(x)",
+        "ALTER TABLE t ADD COLUMN c DEFAULT NULL REFERENCES u(x)",
+        "ALTER TABLE t ADD COLUMN d REFERENCES u(x)",
+        "SELECT * FROM t",
+    ]);
+}

@@ -101,13 +101,15 @@ fn check_new(context: &Context<'_>, table: &Table, column: &ColumnDef) -> Result
     if table.column_index(&column.name.text).is_some() {
         return meaning(format!("duplicate column name: {}", column.name.text));
     }
-    let (mut not_null, mut default, mut generated, mut unique) = (false, None, None, false);
+    let (mut not_null, mut default, mut generated, mut refers, mut unique) =
+        (false, None, None, false, false);
     for constraint in &column.constraints {
         match constraint {
             ColumnConstraint::PrimaryKey { .. } => {
                 return meaning("Cannot add a PRIMARY KEY column".to_owned());
             }
             ColumnConstraint::Unique { .. } => unique = true,
+            ColumnConstraint::ForeignKey(_) => refers = true,
             ColumnConstraint::NotNull { .. } => not_null = true,
             ColumnConstraint::Default { expr, .. } => default = Some(expr),
             ColumnConstraint::Generated { stored, .. } => generated = Some(*stored),
@@ -124,7 +126,9 @@ fn check_new(context: &Context<'_>, table: &Table, column: &ColumnDef) -> Result
         (None, default) => {
             let value = default.map(constant_default);
             let default = default.filter(|expr| !is_null(expr));
-            if not_null && default.is_none() {
+            if refers && default.is_some() && context.schema.flags().foreign_keys {
+                Some("Cannot add a REFERENCES column with non-NULL default value")
+            } else if not_null && default.is_none() {
                 Some("Cannot add a NOT NULL column with default value NULL")
             } else if default.is_some() && value == Some(None) {
                 Some("Cannot add a column with non-constant default")
