@@ -10,8 +10,9 @@ use std::ops::Range;
 use crate::Error;
 use crate::exec::pipeline::{LazyRow, Memory, PipelineRows, combine};
 use crate::exec::{Batch, Run};
-use crate::plan::node::{Operand, Pipeline, Root, root_parts};
-use crate::plan::{BodyPlan, Program};
+use crate::plan::Program;
+use crate::plan::node::{Node, Root, root_parts};
+use crate::plan::pipeline::{Operand, Pipeline};
 use crate::schema::{AttachedSnapshots, FIRST_ATTACHED, Snapshot, Txns};
 use crate::session::StatementSession;
 use crate::value::{Affinity, Value, ValueRef};
@@ -107,8 +108,8 @@ impl<'c> PipelineSource<'c> {
     #[cold]
     fn compare(&mut self) -> Result<Option<Range<usize>>, Error> {
         self.compares = false;
-        let body = &self.program.root.body;
-        combine(body, self.snapshot.get(), self.parameters, self.memory)?;
+        let node = &self.program.root.node;
+        combine(node, self.snapshot.get(), self.parameters, self.memory)?;
         let Some(first) = self.memory.first() else { return Ok(Some(0..0)) };
         let ready = self.rows.combined(first);
         self.kept = ready.is_none();
@@ -122,7 +123,7 @@ impl<'c> PipelineSource<'c> {
         if !self.program.pipeline.as_ref().is_some_and(gives_all) || !self.rows.wants_more() {
             return false;
         }
-        let next = root_parts(&self.program.root.body).nth(self.part + 1).flatten();
+        let next = root_parts(&self.program.root.node).nth(self.part + 1).flatten();
         let (Some(pipeline), Some((before, rest))) =
             (next, std::mem::take(&mut self.memory).split_first_mut())
         else {
@@ -180,12 +181,6 @@ enum Kind {
     Pipeline,
 }
 
-/// Makes the memory of a statement's parts before its first run.
-#[cold]
-fn remember(memory: &mut Vec<Memory>, program: &Program) {
-    memory.extend(root_parts(&program.root.body).flatten().map(Memory::new));
-}
-
 /// The count given by `LIMIT` or `OFFSET`.
 fn row_count(operand: &Operand, parameters: &[Value]) -> Result<i64, Error> {
     let value = match operand {
@@ -196,6 +191,14 @@ fn row_count(operand: &Operand, parameters: &[Value]) -> Result<i64, Error> {
     match Affinity::Integer.apply(value) {
         Value::Int(count) => Ok(count),
         _ => Err(Error::runtime("datatype mismatch")),
+    }
+}
+
+/// Makes the memory of each part of a program, unless it is there.
+#[inline]
+fn make_memory(program: &Program, memory: &mut Vec<Memory>) {
+    if memory.is_empty() {
+        memory.extend(root_parts(&program.root.node).flatten().map(Memory::new));
     }
 }
 
@@ -217,7 +220,12 @@ impl<'c> Rows<'c> {
         session: impl FnOnce() -> StatementSession,
     ) -> Result<Rows<'c>, Error> {
         match &program.pipeline {
-            Some(root) if !(root.keeps && is_limited) => {
+            Some(root) if !(root.compares && is_limited) => {
+                if root.keeps_rowids && is_limited {
+                    make_memory(program, memory);
+                    let session = session();
+                    memory.iter_mut().for_each(|it| it.keep_within(&session));
+                }
                 let snapshot = match root.database.checked_sub(FIRST_ATTACHED) {
                     None => snapshot,
                     Some(place) => attached
@@ -276,9 +284,7 @@ impl<'c> Rows<'c> {
         memory: &'c mut Vec<Memory>,
         rows_max: Option<u64>,
     ) -> Result<Rows<'c>, Error> {
-        if memory.is_empty() {
-            remember(memory, program);
-        }
+        make_memory(program, memory);
         const MISUSE: Error = Error::Misuse { what: "a statement changed its kind" };
         let (mut limit, mut offset) = (u64::MAX, 0);
         if let Some(operand) = &root.limit {
@@ -288,12 +294,10 @@ impl<'c> Rows<'c> {
         if let Some(operand) = &root.offset {
             offset = u64::try_from(row_count(operand, parameters)?).unwrap_or(0);
         }
-        let pipeline = match &program.root.body {
+        let pipeline = match &program.root.node {
             // The usual case, in a few instructions.
-            BodyPlan::Select(select) => {
-                select.pipeline.as_deref().filter(|pipeline| pipeline.outputs.is_some())
-            }
-            body => root_parts(body).next().flatten(),
+            Node::Pages(pages) => Some(&pages.pipeline),
+            node => root_parts(node).next().flatten(),
         };
         let (Some(pipeline), Some(first)) = (pipeline, memory.first_mut()) else {
             return Err(MISUSE);

@@ -14,8 +14,8 @@ use rustc_hash::{FxHashMap, FxHasher};
 use super::statement::Compiled;
 use crate::exec::pipeline::Memory;
 use crate::parse::{Parsed, Shape};
-use crate::plan::BodyPlan;
-use crate::plan::node::Access;
+use crate::plan::node::Node;
+use crate::plan::pipeline::Access;
 use crate::schema::{Object, Schema};
 use crate::value::Value;
 
@@ -79,13 +79,11 @@ impl Plan {
     /// The access path of a query over one table as a pipeline.
     fn access(&self) -> Option<&Access> {
         let Compiled::Query(program) = &self.compiled else { return None };
-        match &program.root.body {
-            BodyPlan::Select(select) if program.pipeline.is_some() => {
-                match &*select.pipeline.as_deref()?.levels {
-                    [level] => Some(&level.access),
-                    _ => None,
-                }
-            }
+        match &program.root.node {
+            Node::Pages(pages) if program.pipeline.is_some() => match &*pages.pipeline.levels {
+                [level] => Some(&level.access),
+                _ => None,
+            },
             _ => None,
         }
     }

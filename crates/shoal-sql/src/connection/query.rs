@@ -54,16 +54,18 @@ impl Connection {
         let Compiled::Query(program) = &plan.compiled else {
             unreachable!("a query that is planned again is a query")
         };
+        let is_limited = self.control.memory_bytes().is_some();
+        let rows_max = self.control.limits.rows;
         if let Some(root) = &program.pipeline
-            && (!root.keeps || self.control.memory_bytes().is_none())
+            && !(is_limited && (root.compares || root.keeps_rowids))
         {
-            let rows_max = self.control.limits.rows;
             return Rows::of_pipeline(snapshot, (program, root), parameters, memory, rows_max);
         }
-        let session = self.environment.session(self.counts, &self.control, &self.store);
+        let session = || self.environment.session(self.counts, &self.control, &self.store);
         let snapshots = (snapshot, AttachedSnapshots::new());
-        let rows = Rows::of_query(snapshots, program, parameters, session, spare);
-        Ok(rows.at_most(self.control.limits.rows))
+        let rows =
+            Rows::of_program(snapshots, program, (parameters, memory, spare), is_limited, session)?;
+        Ok(rows.at_most(rows_max))
     }
 
     /// The same of statements other than queries, and beside attached databases.

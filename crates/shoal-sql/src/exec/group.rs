@@ -23,7 +23,7 @@ use crate::keep::key::{HashPlaces, hash_value, is_equal};
 use crate::keep::short_keys::ShortKeys;
 use crate::keep::sort::PARALLEL_MIN;
 use crate::keep::{Kept, SPILL_BYTES_MIN};
-use crate::plan::node::{GroupColumn, GroupInput, MoreOfAggregate, Node, Operand, Pipeline};
+use crate::plan::pipeline::{GroupColumn, GroupInput, MoreOfAggregate, Operand, Pipeline, Walk};
 use crate::plan::{AggregatePlan, GroupPlan};
 use crate::session::Session;
 use crate::value::{Collation, Value, ValueRef, truth};
@@ -208,7 +208,7 @@ impl Groups {
         let Some(group) = &pipeline.group else { return Ok(()) };
         let txn = machine.txn(pipeline.database)?;
         let context = (txn, machine.parameters.as_slice(), machine.session);
-        let ranges = match plan.ends_early || matches!(pipeline.node, Node::Count) {
+        let ranges = match plan.ends_early || matches!(pipeline.walk, Walk::Count) {
             true => Vec::new(),
             false => ranges_to_merge(plan, pipeline, txn),
         };
@@ -241,7 +241,7 @@ impl Groups {
         (txn, parameters, session): (&Transaction, &[Value], &dyn Session),
         memory: &mut Memory,
     ) -> Result<(), Error> {
-        if matches!(pipeline.node, Node::Count) {
+        if matches!(pipeline.walk, Walk::Count) {
             let count = pipeline.count_rows(txn)?;
             self.taken += count.unsigned_abs();
             let place = self.only_place(plan, session, |_| ValueRef::Null);

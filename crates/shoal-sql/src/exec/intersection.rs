@@ -61,7 +61,7 @@ pub(super) fn common_rowids(
     run.open(first, machine)?;
     while run.next(first, machine)? {
         machine.tick()?;
-        kept.add(machine.session, size_of::<i64>())?;
+        kept.note(machine.session, size_of::<i64>());
         rowids.push(found(machine, rowid)?);
     }
     put_in_order(&mut rowids);

@@ -4,17 +4,9 @@ use super::pipeline::{CHUNK, LeafRows};
 use crate::Error;
 use crate::keep::SortPlan;
 use crate::keep::sort::{Sorter, Values, prefix, prefix_of};
-use crate::plan::QueryPlan;
-use crate::plan::node::Operand;
+use crate::plan::pipeline::Operand;
 use crate::session::Session;
 use crate::value::ValueRef;
-
-impl Values {
-    /// The columns of a query.
-    pub(super) fn of(plan: &QueryPlan) -> Values {
-        Values { first: plan.output, width: plan.width }
-    }
-}
 
 impl Sorter {
     /// Top-N over a leaf: chooses the rows still possible among the first ones, by their first key.

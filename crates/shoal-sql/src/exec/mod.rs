@@ -7,17 +7,23 @@
 
 mod batch;
 pub(crate) mod computed;
+mod computed_rows;
+mod distinct;
+mod each_row;
 mod eval;
 mod frame;
 mod group;
 mod group_store;
+mod grouped;
 mod hash;
-mod inner;
 mod intersection;
 mod large_partition;
 mod leaf_sort;
+mod loops;
 mod memo;
+mod ordered;
 mod overflow;
+mod pages;
 mod partitions;
 pub(crate) mod pipeline;
 mod pipeline_scan;
@@ -26,7 +32,6 @@ mod query;
 mod recursion;
 mod row_expr;
 mod scan;
-mod select;
 mod sets;
 mod shared;
 mod window;
@@ -45,15 +50,16 @@ use crate::keep::kept_keys::{QueryRows, QuerySet, Rules};
 use crate::keep::key::push_converted_key;
 use crate::keep::listed::{ListPlace, ListRule, Listed, Listing};
 use crate::keep::matched::MatchedRows;
-use crate::plan::{BodyPlan, InnerPlan, Program, QueryPlan, Scan, SubqueryPlan};
+use crate::plan::node::{GroupSource, Node, QueryPlan};
+use crate::plan::{Program, SubqueryPlan};
 use crate::schema::{Module, ModuleContext, ModuleRows, Schema, Txns};
 use crate::session::{Analysis, Session};
 use crate::value::{InRule, Value, ValueRef, assign};
+use each_row::each_row;
 use hash::HashStore;
-use inner::InnerRun;
 use memo::Memo;
-use probe::{Probe, ProbePlan};
-use query::{QueryRun, each_row};
+use probe::Probe;
+use query::{NodeRun, QueryRun};
 use shared::SharedRows;
 
 /// The state of a run between batches.
@@ -81,8 +87,6 @@ struct State {
 #[derive(Debug, Default)]
 struct SubqueryRun {
     run: Option<Box<QueryRun>>,
-    /// In place of `run`, for a first row found by a key.
-    inner: Option<Box<InnerRun>>,
     /// In place of both, for rows straight from the pages.
     probe: Option<Box<Probe>>,
     /// The result of a query independent of any row.
@@ -135,17 +139,7 @@ impl Run {
     /// True where a run of the program leaves nothing behind for the next one to mistake for its
     /// own: every register is written before it is read.
     pub(crate) fn can_restart(program: &Program) -> bool {
-        let BodyPlan::Select(select) = &program.root.body else { return false };
-        let grouped = select.pipeline.as_ref().is_some_and(|pipeline| pipeline.group.is_some());
-        let computed = select.pipeline.is_none()
-            && select.group.is_none()
-            && select.distinct.is_none()
-            && program.root.sort.is_none()
-            && matches!(&*select.levels, [level] if matches!(level.scan, Scan::Pipeline(_)));
-        (grouped || computed)
-            && select.windows.is_none()
-            && program.queries.is_empty()
-            && program.sets == 0
+        program.queries.is_empty() && program.sets == 0 && restarts(&program.root.node)
     }
 
     /// Prepares another execution of the same program.
@@ -218,7 +212,7 @@ impl Run {
     ) -> Result<bool, Error> {
         if !self.started {
             self.started = true;
-            self.root.start_again(plan, machine)?;
+            self.root.start(plan, machine);
         }
         if let Some(more) = self.root.fill_groups(plan, machine, count, out)? {
             return Ok(more);
@@ -232,6 +226,19 @@ impl Run {
             self.root.push_batch(plan, machine, end - out.len(), out);
         }
         Ok(true)
+    }
+}
+
+/// True where a query gives groups of rows straight from the pages, or rows computed over columns,
+/// and keeps nothing else between rows.
+fn restarts(node: &Node) -> bool {
+    match node {
+        Node::Group(group) => matches!(group.source, GroupSource::Pages(_)),
+        Node::Computed(_) => true,
+        Node::Project(project) => restarts(&project.input),
+        Node::Sort(sort) => !matches!(sort.input, Node::Computed(_)) && restarts(&sort.input),
+        Node::Limit(limit) => restarts(&limit.input),
+        _ => false,
     }
 }
 
@@ -251,7 +258,7 @@ pub(crate) fn for_each_row(
     let mut machine = Machine::new(program, txns, session, std::mem::take(&mut run.state));
     machine.schema = machine.schema.or(schema);
     let plan = &program.root;
-    run.root.start(plan, &mut machine)?;
+    run.root.start(plan, &mut machine);
     while run.root.next(plan, &mut machine)? {
         each(&machine.registers[plan.output..plan.output + plan.width])?;
     }
@@ -558,8 +565,8 @@ impl<'m, 't> Machine<'m, 't> {
         {
             return Ok(*known == Value::Int(1));
         }
-        let exists = match self.probe_plan(index) {
-            Some(probe) => {
+        let exists = match &plans[index].plan.node {
+            Node::Probe(probe) => {
                 let measure = plans[index].plan.measure;
                 self.measured_run(
                     measure,
@@ -567,7 +574,7 @@ impl<'m, 't> Machine<'m, 't> {
                     |found| u64::from(*found),
                 )?
             }
-            None => self.first_row(index)?,
+            _ => self.first_row(index)?,
         };
         if reads.is_some() {
             self.queries[index].memo.keep(&exists.into());
@@ -578,36 +585,18 @@ impl<'m, 't> Machine<'m, 't> {
         Ok(exists)
     }
 
-    /// The parts of a query whose rows come straight from the pages.
-    #[inline]
-    fn probe_plan(&self, index: usize) -> Option<ProbePlan<'m>> {
-        let plans = self.plans;
-        let SubqueryPlan { plan, is_pipeline, .. } = &plans[index];
-        ProbePlan::of(plan).filter(|_| *is_pipeline)
-    }
-
     fn first_row(&mut self, index: usize) -> Result<bool, Error> {
         let plans = self.plans;
         let plan = &plans[index].plan;
-        if let Some(probe) = self.probe_plan(index) {
+        if let Node::Probe(probe) = &plan.node {
             return self.measured_run(
                 plan.measure,
                 |machine| machine.probe_first(index, probe),
                 |found| u64::from(*found),
             );
         }
-        if let Some(inner) = InnerPlan::of(plan) {
-            let mut run = self.queries[index].inner.take().unwrap_or_default();
-            let found = self.measured_run(
-                plan.measure,
-                |machine| run.first_row(inner, machine),
-                |found| u64::from(*found),
-            )?;
-            self.queries[index].inner = Some(run);
-            return Ok(found);
-        }
         let mut run = self.queries[index].run.take().unwrap_or_default();
-        run.start_again(plan, self)?;
+        run.start(plan, self);
         let found = run.next(plan, self)?;
         self.queries[index].run = Some(run);
         Ok(found)
@@ -640,7 +629,7 @@ impl<'m, 't> Machine<'m, 't> {
         let plans = self.plans;
         let plan = &plans[index].plan;
         let mut run = self.queries[index].run.take().unwrap_or_default();
-        run.start_again(plan, self)?;
+        run.start(plan, self);
         while run.next(plan, self)? {
             take(self.session, &self.registers[plan.output..plan.output + plan.width])?;
         }
@@ -685,12 +674,11 @@ impl<'m, 't> Machine<'m, 't> {
             self.queries[index].set = None;
             let mut set = QuerySet::default();
             let plan = &plans[index].plan;
-            let QueryPlan { limit, offset, .. } = plan;
-            if *correlated || limit.is_some() || offset.is_some() {
+            if *correlated {
                 self.gather(index, |session, row| set.insert(session, row[0].as_ref(), rule))?;
             } else {
                 let session = self.session;
-                each_row(plan, self, |row| {
+                each_row(plan, &mut NodeRun::Fresh, self, |row| {
                     let value = row.values().next().unwrap_or(ValueRef::Null);
                     set.insert(session, value, rule)
                 })?;
@@ -707,16 +695,15 @@ impl<'m, 't> Machine<'m, 't> {
     /// As [`Machine::in_query`] for a query asked for one value alone: the search ends at the first
     /// equal row.
     fn in_rows(&mut self, index: usize, from: usize, rule: InRule) -> Result<Option<bool>, Error> {
-        if let Some(probe) = self.probe_plan(index).filter(|probe| !probe.groups()) {
-            let measure = self.plans[index].plan.measure;
+        let plans = self.plans;
+        let plan = &plans[index].plan;
+        if let Node::Probe(probe) = &plan.node {
             return self.measured_run(
-                measure,
+                plan.measure,
                 |machine| machine.probe_in(index, probe, from, rule),
                 |_| 0,
             );
         }
-        let plans = self.plans;
-        let plan = &plans[index].plan;
         let is_null = self.registers[from].is_null();
         let (mut found, mut empty, mut has_null) = (false, true, false);
         let mut wanted = Vec::new();
@@ -728,7 +715,7 @@ impl<'m, 't> Machine<'m, 't> {
         );
         let mut key = Vec::new();
         let mut run = self.queries[index].run.take().unwrap_or_default();
-        run.start_again(plan, self)?;
+        run.start(plan, self);
         while !found && run.next(plan, self)? {
             empty = false;
             // Nothing is equal to NULL, but whether there is a row at all still counts.

@@ -11,7 +11,7 @@ use crate::exec::eval_condition;
 use crate::keep::sort::{Sorter, Values};
 use crate::keep::{SortKey, SortPlan};
 use crate::plan::GroupPlan;
-use crate::plan::node::{GroupInput, Operand};
+use crate::plan::pipeline::{GroupInput, Operand};
 use crate::session::Session;
 use crate::value::{Collation, Value, ValueRef, assign, truth};
 

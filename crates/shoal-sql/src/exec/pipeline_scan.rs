@@ -10,7 +10,7 @@ use super::computed::{Column, Columns, ROWS_MAX, Readable, World};
 use super::pipeline::{Memory, PipelineRows};
 use crate::Error;
 use crate::plan::PipelineScan;
-use crate::plan::node::Pipeline;
+use crate::plan::pipeline::Pipeline;
 use crate::value::{Value, ValueRef, assign};
 
 /// The state of a scan over a pipeline.
@@ -107,10 +107,9 @@ impl PipelineScanRun {
     #[inline]
     pub(super) fn next_in_batch<'r>(
         &'r mut self,
-        plan: &'r PipelineScan,
+        places: &'r [Option<usize>],
         outputs: &'r [Value],
     ) -> Option<BatchRow<'r>> {
-        let places = plan.row.as_deref()?;
         if self.next == self.columns.rows() {
             return None;
         }

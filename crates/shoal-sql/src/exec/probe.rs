@@ -13,34 +13,14 @@ use crate::functions::AggregateState;
 use crate::keep::SortPlan;
 use crate::keep::key::{is_equal, with_converted};
 use crate::keep::sort::compare;
-use crate::plan::node::Pipeline;
-use crate::plan::{BodyPlan, GroupPlan, QueryPlan, Reg, SelectPlan};
+use crate::plan::node::ProbeNode;
+use crate::plan::{GroupPlan, Reg};
 use crate::value::{InRule, Value, ValueRef, assign};
 
-/// The parts of such a query's plan.
-#[derive(Clone, Copy)]
-pub(super) struct ProbePlan<'p> {
-    select: &'p SelectPlan,
-    pipeline: &'p Pipeline,
-    /// The order of the rows, and the register of their first output.
-    sort: Option<(&'p SortPlan, Reg)>,
-}
-
-impl<'p> ProbePlan<'p> {
-    pub(super) fn of(plan: &'p QueryPlan) -> Option<ProbePlan<'p>> {
-        let BodyPlan::Select(select) = &plan.body else { return None };
-        let sort = plan.sort.as_ref().map(|sort| (sort, plan.output));
-        Some(ProbePlan { select, pipeline: select.inner.as_deref()?, sort })
-    }
-
-    /// True where few rows of one table are found without a loop.
-    pub(super) fn is_quick(self) -> bool {
-        !self.groups() && self.pipeline.is_quick()
-    }
-
-    /// True where the query makes one group of its rows.
-    pub(super) fn groups(self) -> bool {
-        self.select.group.is_some()
+impl ProbeNode {
+    /// True where few rows of one table are found at once.
+    pub(super) fn is_quick(&self) -> bool {
+        self.group.is_none() && self.pipeline.is_quick()
     }
 }
 
@@ -56,10 +36,9 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    fn new(plan: ProbePlan<'_>) -> Probe {
-        let ProbePlan { select, pipeline, .. } = plan;
-        let values = vec![Value::Null; select.outputs.len()];
-        Probe { memory: Memory::new(pipeline), values, states: Vec::new(), groups: None }
+    fn new(plan: &ProbeNode) -> Probe {
+        let values = vec![Value::Null; plan.outputs.len()];
+        Probe { memory: Memory::new(&plan.pipeline), values, states: Vec::new(), groups: None }
     }
 }
 
@@ -74,7 +53,7 @@ impl Machine<'_, '_> {
     fn with_probe<T>(
         &mut self,
         index: usize,
-        plan: ProbePlan<'_>,
+        plan: &ProbeNode,
         run: impl FnOnce(&mut Machine<'_, '_>, &mut Probe, &mut [Value]) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let known = self.queries[index].probe.take();
@@ -91,11 +70,11 @@ impl Machine<'_, '_> {
     ///
     /// # Errors
     /// Errors of aggregates and their conditions, and of the file.
-    pub(super) fn probe_any(&mut self, index: usize, plan: ProbePlan<'_>) -> Result<bool, Error> {
-        if plan.select.group.is_some() {
+    pub(super) fn probe_any(&mut self, index: usize, plan: &ProbeNode) -> Result<bool, Error> {
+        if plan.group.is_some() {
             return self.probe_first(index, plan);
         }
-        let pipeline = plan.pipeline;
+        let pipeline = &plan.pipeline;
         let txn = self.txn(pipeline.database)?;
         self.with_probe(index, plan, |_, probe, around| {
             Ok(pipeline.meets_constant(around)
@@ -111,13 +90,13 @@ impl Machine<'_, '_> {
     /// Errors of the file.
     pub(super) fn probe_many<'v>(
         &mut self,
-        (index, plan): (usize, ProbePlan<'_>),
+        (index, plan): (usize, &ProbeNode),
         rows: usize,
         read: &[(Reg, usize)],
         value: impl Fn(usize, usize) -> ValueRef<'v>,
         mut has_row: impl FnMut(bool),
     ) -> Result<(), Error> {
-        let pipeline = plan.pipeline;
+        let pipeline = &plan.pipeline;
         let txn = self.txn(pipeline.database)?;
         self.with_probe(index, plan, |_, probe, around| {
             let memory = &mut probe.memory;
@@ -148,9 +127,9 @@ impl Machine<'_, '_> {
     ///
     /// # Errors
     /// As [`Machine::probe_any`], and errors of expressions.
-    pub(super) fn probe_first(&mut self, index: usize, plan: ProbePlan<'_>) -> Result<bool, Error> {
-        let ProbePlan { select, pipeline, sort } = plan;
-        if let Some(group) = &select.group {
+    pub(super) fn probe_first(&mut self, index: usize, plan: &ProbeNode) -> Result<bool, Error> {
+        let ProbeNode { pipeline, group, outputs: codes, sort } = plan;
+        if let Some(group) = group {
             return self.probe_group(index, plan, group);
         }
         let txn = self.txn(pipeline.database)?;
@@ -160,7 +139,7 @@ impl Machine<'_, '_> {
             let mut found = false;
             if pipeline.meets_constant(around) {
                 pipeline.for_each_found(txn, around, memory, sort.is_none(), |row| {
-                    let precedes = |(sort, output): (&SortPlan, Reg)| {
+                    let precedes = |(sort, output): &(SortPlan, Reg)| {
                         let orders = sort.keys.iter().map(|key| {
                             let number = key.reg - output;
                             let value = row.value(&outputs[number]);
@@ -169,7 +148,7 @@ impl Machine<'_, '_> {
                         orders.into_iter().find(|order| order.is_ne()) == Some(Ordering::Less)
                     };
                     // Of rows that are equal by the order the one found first stays.
-                    if !found || sort.is_some_and(precedes) {
+                    if !found || sort.as_ref().is_some_and(precedes) {
                         found = true;
                         for (value, operand) in values.iter_mut().zip(outputs) {
                             assign(value, row.value(operand));
@@ -181,7 +160,7 @@ impl Machine<'_, '_> {
             Ok(found)
         })?;
         if found && let Some(probe) = &mut self.queries[index].probe {
-            for (value, output) in probe.values.iter_mut().zip(&select.outputs) {
+            for (value, output) in probe.values.iter_mut().zip(codes) {
                 std::mem::swap(value, &mut self.registers[output.result]);
             }
         }
@@ -192,10 +171,10 @@ impl Machine<'_, '_> {
     fn probe_group(
         &mut self,
         index: usize,
-        plan: ProbePlan<'_>,
+        plan: &ProbeNode,
         group: &GroupPlan,
     ) -> Result<bool, Error> {
-        let pipeline = plan.pipeline;
+        let pipeline = &plan.pipeline;
         let txn = self.txn(pipeline.database)?;
         let bare = is_bare(group) && pipeline.is_quick();
         self.with_probe(index, plan, |machine, probe, around| {
@@ -245,7 +224,7 @@ impl Machine<'_, '_> {
             })
         })?;
         let Some(mut probe) = self.queries[index].probe.take() else { return Ok(false) };
-        let found = self.give_group(plan.select, group, &mut probe, bare);
+        let found = self.give_group(plan, group, &mut probe, bare);
         self.queries[index].probe = Some(probe);
         found
     }
@@ -253,7 +232,7 @@ impl Machine<'_, '_> {
     /// Puts the group's values into registers; false where a condition drops the group.
     fn give_group(
         &mut self,
-        select: &SelectPlan,
+        plan: &ProbeNode,
         group: &GroupPlan,
         probe: &mut Probe,
         bare: bool,
@@ -272,7 +251,7 @@ impl Machine<'_, '_> {
         {
             return Ok(false);
         }
-        for output in &select.outputs {
+        for output in &plan.outputs {
             eval(self, output)?;
         }
         Ok(true)
@@ -286,11 +265,11 @@ impl Machine<'_, '_> {
     pub(super) fn probe_in(
         &mut self,
         index: usize,
-        plan: ProbePlan<'_>,
+        plan: &ProbeNode,
         from: usize,
         rule: InRule,
     ) -> Result<Option<bool>, Error> {
-        let pipeline = plan.pipeline;
+        let pipeline = &plan.pipeline;
         let txn = self.txn(pipeline.database)?;
         let output = pipeline.outputs.as_deref().and_then(|outputs| outputs.first());
         self.with_probe(index, plan, |_, probe, around| {

@@ -1,82 +1,36 @@
-//! A whole query: bodies and compounds of them, order, bounds.
+//! Runs of nodes: each steps to a next row, over the rows of the nodes below.
 
-use rayon::prelude::*;
-use shoal_store::Transaction;
-
+use super::computed_rows::ComputedRun;
+use super::distinct::DistinctRun;
 use super::eval;
-use super::pipeline::{EVERYWHERE, LeafMemory, Memory, RowView};
-use super::pipeline_scan::BatchRow;
+use super::grouped::{GroupInOrderRun, GroupRun};
+use super::loops::LoopsRun;
+use super::ordered::SortRun;
+use super::pages::PagesRun;
 use super::recursion::RecursiveRun;
-use super::select::SelectRun;
-use super::sets::SetRows;
+use super::sets::CompoundRun;
 use super::shared::SharedRun;
+use super::window::WindowNodeRun;
 use super::{Batch, Machine};
 use crate::Error;
-use crate::keep::SortPlan;
-use crate::keep::sort::{Sorter, Values};
-use crate::plan::node::{Node, Operand, Pipeline, parts};
-use crate::plan::{BodyPlan, Code, CompoundPlan, QueryPlan};
-use crate::session::Session;
-use crate::value::{Affinity, Value, ValueRef};
+use crate::exec::eval_condition;
+use crate::plan::Code;
+use crate::plan::node::{Bounds, Node, QueryPlan, TakenNode};
+use crate::value::{Affinity, Value, assign};
 
 /// The state of a query.
 #[derive(Debug, Default)]
 pub(super) struct QueryRun {
-    body: BodyRun,
-    sorter: Option<Box<Sorter>>,
-    /// Rows still to be passed over and to be given.
-    offset: u64,
-    limit: Option<u64>,
-}
-
-#[derive(Debug, Default)]
-pub(super) enum BodyRun {
-    #[default]
-    Fresh,
-    Select(Box<SelectRun>),
-    Values(usize),
-    /// Parts one after the other.
-    Chain {
-        part: usize,
-        run: Box<QueryRun>,
-    },
-    Recursive(Box<RecursiveRun>),
-    Shared(SharedRun),
-    /// Rows of the parts compared; a chain of the other parts follows.
-    Sets(Box<SetRows>),
+    node: NodeRun,
 }
 
 impl QueryRun {
-    /// Begins the query anew.
-    pub(super) fn start(
-        &mut self,
-        plan: &QueryPlan,
-        machine: &mut Machine<'_, '_>,
-    ) -> Result<(), Error> {
-        self.body = BodyRun::Fresh;
-        self.start_again(plan, machine)
-    }
-
-    /// Begins anew a query run before, with the memory of the run before.
-    pub(super) fn start_again(
-        &mut self,
-        plan: &QueryPlan,
-        machine: &mut Machine<'_, '_>,
-    ) -> Result<(), Error> {
+    /// Begins the query anew, with the memory of the run before.
+    pub(super) fn start(&mut self, plan: &QueryPlan, machine: &mut Machine<'_, '_>) {
         if let Some(analysis) = machine.analysis {
             analysis.opened(plan.measure);
         }
-        self.body.restart();
-        self.sorter = None;
-        self.limit = match &plan.limit {
-            Some(code) => u64::try_from(row_count(code, machine)?).ok(),
-            None => None,
-        };
-        self.offset = match &plan.offset {
-            Some(code) => u64::try_from(row_count(code, machine)?).unwrap_or(0),
-            None => 0,
-        };
-        Ok(())
+        self.node.restart();
     }
 
     /// Puts the next row into the query's registers; false when there is none.
@@ -87,19 +41,303 @@ impl QueryRun {
         machine: &mut Machine<'_, '_>,
     ) -> Result<bool, Error> {
         let rows = |found: &bool| u64::from(*found);
-        machine.measured(plan.measure, |machine| self.next_row(plan, machine), rows)
+        machine.measured(plan.measure, |machine| self.node.next(&plan.node, machine), rows)
     }
 
-    fn next_row(&mut self, plan: &QueryPlan, machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
-        loop {
-            if self.limit == Some(0) {
-                return Ok(false);
+    /// Appends up to `count` groups to `out`, where the query's rows are those; false when there
+    /// are no more, `None` where its rows are others.
+    ///
+    /// # Errors
+    /// What aggregates raise and what is wrong with the file.
+    pub(super) fn fill_groups(
+        &mut self,
+        plan: &QueryPlan,
+        machine: &mut Machine<'_, '_>,
+        count: usize,
+        out: &mut Batch,
+    ) -> Result<Option<bool>, Error> {
+        let Node::Group(group) = &plan.node else { return Ok(None) };
+        let Some((given, _)) = &group.given else { return Ok(None) };
+        if let NodeRun::Fresh = self.node {
+            self.node = NodeRun::Group(Box::default());
+        }
+        let NodeRun::Group(run) = &mut self.node else { unreachable!("a run is of one node") };
+        // Sort keys are behind the columns.
+        let given = given.get(..plan.width).unwrap_or(given);
+        run.fill((group, given), machine, count, out).map(Some)
+    }
+
+    /// Appends rows that are known behind the one in the registers, at most so many, to `out`.
+    /// There may be none.
+    pub(super) fn push_batch(
+        &mut self,
+        plan: &QueryPlan,
+        machine: &Machine<'_, '_>,
+        most: usize,
+        out: &mut Batch,
+    ) {
+        self.node.push_batch(&plan.node, (plan.width, machine), most, out);
+    }
+
+    /// Notes the places of the cursors before the cursors go.
+    pub(super) fn park(
+        &mut self,
+        plan: &QueryPlan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<(), Error> {
+        self.node.park(&plan.node, machine)
+    }
+}
+
+/// Where a node stands.
+#[derive(Debug, Default)]
+pub(super) enum NodeRun {
+    /// Before anything was asked of it.
+    #[default]
+    Fresh,
+    /// The number of the next row.
+    Values(usize),
+    Pages(Box<PagesRun>),
+    Computed(Box<ComputedRun>),
+    Loops(Box<LoopsRun>),
+    /// True where the row was given.
+    Taken(bool),
+    Group(Box<GroupRun>),
+    GroupInOrder(Box<GroupInOrderRun>),
+    Window(Box<WindowNodeRun>),
+    Project(Box<NodeRun>),
+    Distinct(Box<DistinctRun>),
+    Sort(Box<SortRun>),
+    Limit(Box<LimitRun>),
+    Compound(Box<CompoundRun>),
+    Recursion(Box<RecursiveRun>),
+    Shared(SharedRun),
+}
+
+impl NodeRun {
+    fn of(node: &Node, machine: &mut Machine<'_, '_>) -> Result<NodeRun, Error> {
+        Ok(match node {
+            Node::Values(_) => NodeRun::Values(0),
+            Node::Pages(plan) => NodeRun::Pages(Box::new(PagesRun::new(plan))),
+            Node::Computed(plan) => NodeRun::Computed(Box::new(ComputedRun::new(plan))),
+            Node::Loops(_) => NodeRun::Loops(Box::default()),
+            Node::Taken(_) => NodeRun::Taken(false),
+            Node::Group(_) => NodeRun::Group(Box::default()),
+            Node::GroupInOrder(_) => NodeRun::GroupInOrder(Box::default()),
+            Node::Window(_) => NodeRun::Window(Box::default()),
+            Node::Project(_) => NodeRun::Project(Box::default()),
+            Node::Distinct(_) => NodeRun::Distinct(Box::default()),
+            Node::Sort(_) => NodeRun::Sort(Box::default()),
+            Node::Limit(_) => NodeRun::Limit(Box::default()),
+            Node::Compound(_) => NodeRun::Compound(Box::default()),
+            Node::Recursion(_) => NodeRun::Recursion(Box::default()),
+            Node::Shared(plan) => NodeRun::Shared(SharedRun::open(plan, machine)?),
+            Node::Probe(_) => unreachable!("a probe is asked for a row or a value"),
+        })
+    }
+
+    /// Begins anew, with the memory of the run before.
+    pub(super) fn restart(&mut self) {
+        match self {
+            NodeRun::Fresh => {}
+            NodeRun::Values(next) => *next = 0,
+            NodeRun::Pages(run) => run.restart(),
+            NodeRun::Loops(run) => run.restart(),
+            NodeRun::Taken(given) => *given = false,
+            NodeRun::Group(run) => run.restart(),
+            NodeRun::GroupInOrder(run) => run.restart(),
+            NodeRun::Project(input) => input.restart(),
+            NodeRun::Distinct(run) => run.restart(),
+            NodeRun::Window(run) => run.restart(),
+            NodeRun::Sort(run) => run.restart(),
+            NodeRun::Limit(run) => run.restart(),
+            NodeRun::Computed(run) => run.restart(),
+            NodeRun::Compound(_)
+            | NodeRun::Recursion(_)
+            | NodeRun::Shared(_) => *self = NodeRun::Fresh,
+        }
+    }
+
+    /// Puts the next row into the registers; false when there is none.
+    pub(super) fn next(
+        &mut self,
+        node: &Node,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<bool, Error> {
+        if let NodeRun::Fresh = self {
+            *self = NodeRun::of(node, machine)?;
+        }
+        match (self, node) {
+            (NodeRun::Project(input), Node::Project(plan)) => {
+                let found = input.next(&plan.input, machine)?;
+                if found {
+                    eval_all(&plan.outputs, machine)?;
+                }
+                Ok(found)
             }
-            let found = match &plan.sort {
-                Some(sort) => self.next_sorted(plan, sort, machine)?,
-                None => self.body.next(plan, machine)?,
-            };
-            if !found {
+            (NodeRun::Loops(run), Node::Loops(plan)) => run.next(plan, machine),
+            (NodeRun::Pages(run), Node::Pages(plan)) => run.next(plan, machine),
+            (NodeRun::Computed(run), Node::Computed(plan)) => run.next(plan, machine),
+            (NodeRun::Values(next), Node::Values(rows)) => {
+                let Some(row) = rows.get(*next) else { return Ok(false) };
+                *next += 1;
+                eval_all(row, machine).map(|()| true)
+            }
+            (NodeRun::Taken(given), Node::Taken(plan)) => match std::mem::replace(given, true) {
+                true => Ok(false),
+                false => take(plan, machine),
+            },
+            (NodeRun::Group(run), Node::Group(plan)) => run.next(plan, machine),
+            (NodeRun::GroupInOrder(run), Node::GroupInOrder(plan)) => run.next(plan, machine),
+            (NodeRun::Window(run), Node::Window(plan)) => run.next(plan, machine),
+            (NodeRun::Distinct(run), Node::Distinct(plan)) => run.next(plan, machine),
+            (NodeRun::Sort(run), Node::Sort(plan)) => run.next(plan, machine),
+            (NodeRun::Limit(run), Node::Limit(plan)) => {
+                let LimitRun { input, rows } = &mut **run;
+                let rows = match rows {
+                    Some(rows) => rows,
+                    None => rows.insert(BoundRows::of(&plan.bounds, machine)?),
+                };
+                rows.next(machine, |machine| input.next(&plan.input, machine))
+            }
+            (NodeRun::Compound(run), Node::Compound(plan)) => run.next(plan, machine),
+            (NodeRun::Recursion(run), Node::Recursion(plan)) => run.next(plan, machine),
+            (NodeRun::Shared(run), Node::Shared(plan)) => run.next(plan, machine),
+            _ => unreachable!("a run is of one node"),
+        }
+    }
+
+    /// See [`QueryRun::push_batch`]: so many columns.
+    fn push_batch(
+        &mut self,
+        node: &Node,
+        (width, machine): (usize, &Machine<'_, '_>),
+        most: usize,
+        out: &mut Batch,
+    ) -> usize {
+        match (self, node) {
+            (NodeRun::Computed(run), Node::Computed(plan)) => {
+                let fixed = &machine.registers[plan.output..];
+                let mut count = 0;
+                while count < most && !out.is_long() {
+                    let Some(row) = run.next_in_batch(plan, fixed) else { break };
+                    out.begin_row();
+                    (0..width).for_each(|output| out.push_value(row.value(output)));
+                    count += 1;
+                }
+                count
+            }
+            (NodeRun::Limit(run), Node::Limit(plan)) => {
+                let LimitRun { input, rows: Some(rows) } = &mut **run else { return 0 };
+                // The offset was passed before the row in the registers.
+                let left =
+                    rows.limit.map_or(usize::MAX, |left| left.try_into().unwrap_or(usize::MAX));
+                let count = input.push_batch(&plan.input, (width, machine), most.min(left), out);
+                if let Some(limit) = &mut rows.limit {
+                    *limit -= count as u64;
+                }
+                count
+            }
+            _ => 0,
+        }
+    }
+
+    fn park(&mut self, node: &Node, machine: &mut Machine<'_, '_>) -> Result<(), Error> {
+        match (self, node) {
+            (NodeRun::Loops(run), Node::Loops(plan)) => run.park(plan, machine),
+            (NodeRun::Project(input), Node::Project(plan)) => input.park(&plan.input, machine),
+            (NodeRun::Distinct(run), Node::Distinct(plan)) => run.input.park(&plan.input, machine),
+            (NodeRun::Limit(run), Node::Limit(plan)) => run.input.park(&plan.input, machine),
+            (NodeRun::GroupInOrder(run), Node::GroupInOrder(plan)) => {
+                run.input.park(&plan.input, machine)
+            }
+            (NodeRun::Compound(run), Node::Compound(plan)) => run.park(plan, machine),
+            // The others have taken all rows of what is below them, or no cursor is on theirs.
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Computes expressions into their registers.
+#[inline]
+pub(super) fn eval_all(codes: &[Code], machine: &mut Machine<'_, '_>) -> Result<(), Error> {
+    codes.iter().try_for_each(|code| eval(machine, code))
+}
+
+/// True where all conditions hold.
+#[inline]
+pub(super) fn all(conditions: &[Code], machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
+    for condition in conditions {
+        if !eval_condition(machine, condition)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Puts the row that a recursion has taken into the registers; false where a condition leaves it
+/// out.
+pub(super) fn take(plan: &TakenNode, machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
+    for &(column, reg) in &plan.scan.columns {
+        assign(&mut machine.registers[reg], machine.taken[plan.scan.slot][column].as_ref());
+    }
+    all(&plan.conditions, machine)
+}
+
+/// Rows within bounds.
+#[derive(Debug, Default)]
+pub(super) struct LimitRun {
+    input: NodeRun,
+    rows: Option<BoundRows>,
+}
+
+impl LimitRun {
+    fn restart(&mut self) {
+        self.input.restart();
+        self.rows = None;
+    }
+}
+
+/// How many rows are still to be passed over and to be given.
+#[derive(Debug)]
+pub(super) struct BoundRows {
+    offset: u64,
+    limit: Option<u64>,
+}
+
+impl BoundRows {
+    /// The values of `LIMIT` and `OFFSET`.
+    ///
+    /// # Errors
+    /// Errors of the expressions; values other than numbers.
+    pub(super) fn of(bounds: &Bounds, machine: &mut Machine<'_, '_>) -> Result<BoundRows, Error> {
+        // Negative stands for no limit.
+        let limit = match &bounds.limit {
+            Some(code) => u64::try_from(row_count(code, machine)?).ok(),
+            None => None,
+        };
+        let offset = match &bounds.offset {
+            Some(code) => u64::try_from(row_count(code, machine)?).unwrap_or(0),
+            None => 0,
+        };
+        Ok(BoundRows { offset, limit })
+    }
+
+    /// How many first rows are asked for; `None` for all.
+    pub(super) fn first(&self) -> Option<usize> {
+        let first = self.limit.map(|limit| limit.saturating_add(self.offset));
+        first.and_then(|first| usize::try_from(first).ok())
+    }
+
+    /// The next row within the bounds, of those that `next` goes through.
+    #[inline]
+    pub(super) fn next(
+        &mut self,
+        machine: &mut Machine<'_, '_>,
+        mut next: impl FnMut(&mut Machine<'_, '_>) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
+        loop {
+            if self.limit == Some(0) || !next(machine)? {
                 return Ok(false);
             }
             if self.offset > 0 {
@@ -112,372 +350,12 @@ impl QueryRun {
             return Ok(true);
         }
     }
-
-    /// Appends up to `count` groups to `out`, where the groups are the query's rows: see
-    /// [`SelectRun::fill_groups`].
-    ///
-    /// # Errors
-    /// As there.
-    pub(super) fn fill_groups(
-        &mut self,
-        plan: &QueryPlan,
-        machine: &mut Machine<'_, '_>,
-        count: usize,
-        out: &mut Batch,
-    ) -> Result<Option<bool>, Error> {
-        let BodyPlan::Select(select) = &plan.body else { return Ok(None) };
-        if select.group.is_none()
-            || plan.sort.is_some()
-            || plan.limit.is_some()
-            || plan.offset.is_some()
-        {
-            return Ok(None);
-        }
-        if matches!(self.body, BodyRun::Fresh) {
-            self.body = BodyRun::Select(Box::default());
-        }
-        let BodyRun::Select(run) = &mut self.body else { return Ok(None) };
-        run.fill_groups((select, plan.width), machine, count, out)
-    }
-
-    /// Appends rows already computed behind the one in the registers, at most `most`, to `out`.
-    /// There may be none.
-    pub(super) fn push_batch(
-        &mut self,
-        plan: &QueryPlan,
-        machine: &Machine<'_, '_>,
-        most: usize,
-        out: &mut Batch,
-    ) {
-        let (BodyRun::Select(run), BodyPlan::Select(select)) = (&mut self.body, &plan.body) else {
-            return;
-        };
-        if plan.sort.is_some() {
-            return;
-        }
-        let outputs = &machine.registers[plan.output..];
-        for _ in 0..most {
-            if self.limit == Some(0) || out.is_long() {
-                return;
-            }
-            let Some(row) = run.next_in_batch(select, outputs) else { return };
-            out.begin_row();
-            (0..plan.width).for_each(|output| out.push_value(row.value(output)));
-            if let Some(limit) = &mut self.limit {
-                *limit -= 1;
-            }
-        }
-    }
-
-    fn next_sorted(
-        &mut self,
-        plan: &QueryPlan,
-        sort: &SortPlan,
-        machine: &mut Machine<'_, '_>,
-    ) -> Result<bool, Error> {
-        if self.sorter.is_none() {
-            let mut sorter = Box::<Sorter>::default();
-            let bound = self.limit.map(|limit| limit.saturating_add(self.offset));
-            let bound = bound.and_then(|bound| usize::try_from(bound).ok());
-            let session = machine.session;
-            let values = Values::of(plan);
-            if !first_of_ranges(plan, sort, machine, bound, &mut sorter)?
-                && !all_of_scan(plan, sort, machine, bound, &mut sorter)?
-            {
-                each_row(plan, machine, |row| {
-                    sorter.push(session, (values, sort), |output| row.get(output), bound)
-                })?;
-            }
-            sorter.sort(session, sort)?;
-            self.body = BodyRun::Fresh;
-            self.sorter = Some(sorter);
-        }
-        let Some(sorter) = &mut self.sorter else { return Ok(false) };
-        sorter.next(sort, &mut machine.registers[plan.output..plan.output + plan.width])
-    }
-
-    /// Notes the places of cursors before they are dropped.
-    pub(super) fn park(
-        &mut self,
-        plan: &QueryPlan,
-        machine: &mut Machine<'_, '_>,
-    ) -> Result<(), Error> {
-        if self.sorter.is_some() {
-            return Ok(());
-        }
-        match (&mut self.body, &plan.body) {
-            (BodyRun::Select(run), BodyPlan::Select(plan)) => run.park(plan, machine),
-            (BodyRun::Chain { part, run }, BodyPlan::Compound(plan)) => {
-                run.park(plan.part(*part), machine)
-            }
-            _ => Ok(()),
-        }
-    }
 }
 
-/// The count given by `LIMIT` or `OFFSET`; negative stands for no limit.
 fn row_count(code: &Code, machine: &mut Machine<'_, '_>) -> Result<i64, Error> {
     eval(machine, code)?;
     match Affinity::Integer.apply(machine.registers[code.result].clone()) {
         Value::Int(count) => Ok(count),
         _ => Err(Error::runtime("datatype mismatch")),
     }
-}
-
-impl BodyRun {
-    /// Begins anew, with the memory of a select.
-    fn restart(&mut self) {
-        match self {
-            BodyRun::Select(run) => run.restart(),
-            other => *other = BodyRun::Fresh,
-        }
-    }
-
-    fn next(&mut self, query: &QueryPlan, machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
-        if matches!(self, BodyRun::Fresh) {
-            *self = match &query.body {
-                BodyPlan::Select(_) => BodyRun::Select(Box::default()),
-                BodyPlan::Values(_) => BodyRun::Values(0),
-                BodyPlan::Recursive(_) => BodyRun::Recursive(Box::default()),
-                BodyPlan::Shared(plan) => BodyRun::Shared(SharedRun::open(plan, machine)?),
-                BodyPlan::Compound(plan) if plan.is_chain() => {
-                    let mut run = Box::new(QueryRun::default());
-                    run.start(&plan.first, machine)?;
-                    BodyRun::Chain { part: 0, run }
-                }
-                BodyPlan::Compound(plan) => BodyRun::Sets(Box::new(SetRows::of(plan, machine)?)),
-            };
-        }
-        if let (BodyRun::Sets(sets), BodyPlan::Compound(plan)) = (&mut *self, &query.body) {
-            if sets.next(&mut machine.registers[query.output..query.output + query.width])? {
-                return Ok(true);
-            }
-            let part = plan.compared();
-            if part > plan.rest.len() {
-                return Ok(false);
-            }
-            let mut run = Box::new(QueryRun::default());
-            run.start(plan.part(part), machine)?;
-            *self = BodyRun::Chain { part, run };
-        }
-        match (self, &query.body) {
-            (BodyRun::Select(run), BodyPlan::Select(plan)) => run.next(query, plan, machine),
-            (BodyRun::Recursive(run), BodyPlan::Recursive(plan)) => run.next(query, plan, machine),
-            (BodyRun::Shared(run), BodyPlan::Shared(_)) => run.next(query, machine),
-            (BodyRun::Values(next), BodyPlan::Values(rows)) => {
-                let Some(row) = rows.get(*next) else { return Ok(false) };
-                *next += 1;
-                for code in row {
-                    eval(machine, code)?;
-                }
-                Ok(true)
-            }
-            (BodyRun::Chain { part, run }, BodyPlan::Compound(plan)) => loop {
-                if run.next(plan.part(*part), machine)? {
-                    return Ok(true);
-                }
-                if *part == plan.rest.len() {
-                    return Ok(false);
-                }
-                *part += 1;
-                run.start(plan.part(*part), machine)?;
-            },
-            _ => Ok(false),
-        }
-    }
-}
-
-impl CompoundPlan {
-    fn part(&self, number: usize) -> &QueryPlan {
-        match number.checked_sub(1).and_then(|number| self.rest.get(number)) {
-            Some((_, plan)) => plan,
-            None => &self.first,
-        }
-    }
-}
-
-/// A row of a query's body, in its place: the columns, then the values of its sort keys.
-#[derive(Clone, Copy)]
-pub(super) enum BodyRow<'r, 'a, 't> {
-    Registers { values: &'r [Value], width: usize },
-    Pipeline { row: RowView<'r, 'a, 't>, outputs: &'r [Operand], width: usize },
-    Computed { row: BatchRow<'r>, width: usize },
-}
-
-impl<'r> BodyRow<'r, '_, '_> {
-    #[inline]
-    fn get(self, output: usize) -> ValueRef<'r> {
-        match self {
-            BodyRow::Registers { values, .. } => values[output].as_ref(),
-            BodyRow::Pipeline { row, outputs, .. } => row.value(&outputs[output]),
-            BodyRow::Computed { row, .. } => row.value(output),
-        }
-    }
-
-    /// The columns.
-    pub(super) fn values(self) -> impl Iterator<Item = ValueRef<'r>> + Clone {
-        let (BodyRow::Registers { width, .. }
-        | BodyRow::Pipeline { width, .. }
-        | BodyRow::Computed { width, .. }) = self;
-        (0..width).map(move |output| self.get(output))
-    }
-}
-
-/// Puts the first rows of a large table into `sorter`, from ranges of rowids read side by side.
-/// False, with nothing done, when the body is no select of one large table, or the first rows are
-/// too many to gather once per range.
-fn first_of_ranges(
-    plan: &QueryPlan,
-    sort: &SortPlan,
-    machine: &Machine<'_, '_>,
-    bound: Option<usize>,
-    sorter: &mut Sorter,
-) -> Result<bool, Error> {
-    let (Some(bound), BodyPlan::Select(select)) = (bound, &plan.body) else { return Ok(false) };
-    let Some(pipeline) = select.pipeline.as_deref().filter(|_| bound <= BOUND_OF_RANGES_MAX) else {
-        return Ok(false);
-    };
-    let Some(outputs) = pipeline.outputs.as_deref() else { return Ok(false) };
-    let txn = machine.txn(pipeline.database)?;
-    let session = machine.session;
-    let ranges = pipeline.ranges(txn);
-    if ranges.is_empty() {
-        return Ok(false);
-    }
-    let (parameters, width, values) = (&machine.parameters, plan.width, Values::of(plan));
-    let gather = |range: &(i64, i64)| {
-        let mut sorter = Sorter::default();
-        let mut memory = Memory::new(pipeline);
-        if pipeline.is_scan() {
-            let (by, leaf) = ((values, sort), &mut memory.leaf);
-            sorter.take_scan(
-                session,
-                by,
-                (pipeline, parameters),
-                (txn, *range),
-                leaf,
-                Some(bound),
-            )?;
-            return Ok(sorter);
-        }
-        pipeline.for_each_row_within(txn, parameters, &mut memory, *range, |row| {
-            let row = BodyRow::Pipeline { row, outputs, width };
-            sorter.push(session, (values, sort), |output| row.get(output), Some(bound))
-        })?;
-        Ok(sorter)
-    };
-    // The number of parts waiting for their merge does not change the result.
-    for wave in ranges.chunks(4 * rayon::current_num_threads()) {
-        let parts: Vec<Result<Sorter, Error>> = wave.par_iter().map(gather).collect();
-        for part in parts {
-            sorter.absorb(session, sort, part?, bound)?;
-        }
-    }
-    Ok(true)
-}
-
-/// Puts the rows of one table, or of several one after the other, into `sorter`. False, with
-/// nothing done, when the body is not made of selects of one table in its order.
-fn all_of_scan(
-    plan: &QueryPlan,
-    sort: &SortPlan,
-    machine: &Machine<'_, '_>,
-    bound: Option<usize>,
-    sorter: &mut Sorter,
-) -> Result<bool, Error> {
-    if !parts(&plan.body).all(|part| part.is_some_and(Pipeline::is_scan)) {
-        return Ok(false);
-    }
-    let (session, by) = (machine.session, (Values::of(plan), sort));
-    let mut memory = LeafMemory::default();
-    for pipeline in parts(&plan.body).flatten() {
-        let within = (machine.txn(pipeline.database)?, EVERYWHERE);
-        let asked = (pipeline, machine.parameters.as_slice());
-        sorter.take_scan(session, by, asked, within, &mut memory, bound)?;
-    }
-    Ok(true)
-}
-
-impl Sorter {
-    /// Takes the rows of a select of one table in its order, within a range of rowids.
-    ///
-    /// # Errors
-    /// As [`Sorter::push`], and errors of the file.
-    fn take_scan(
-        &mut self,
-        session: &dyn Session,
-        by: (Values, &SortPlan),
-        (pipeline, parameters): (&Pipeline, &[Value]),
-        (txn, within): (&Transaction, (i64, i64)),
-        memory: &mut LeafMemory,
-        bound: Option<usize>,
-    ) -> Result<(), Error> {
-        let outputs = pipeline.outputs.as_deref().unwrap_or_default();
-        if !matches!(pipeline.node, Node::TopN) {
-            return pipeline.for_each_within(txn, parameters, memory, within, |rows| {
-                self.push_leaf(session, by, (rows, outputs), bound)
-            });
-        }
-        pipeline.for_each_chosen(
-            txn,
-            parameters,
-            memory,
-            (within, self),
-            |sorter, rows, chosen| sorter.choose(by, (rows, outputs), chosen),
-            |sorter, rows| sorter.push_leaf(session, by, (rows, outputs), bound),
-        )
-    }
-}
-
-/// Most first rows gathered of every range.
-const BOUND_OF_RANGES_MAX: usize = 1 << 9;
-
-/// Calls `each` with every row of a query's body, before its order and bounds.
-pub(super) fn each_row(
-    plan: &QueryPlan,
-    machine: &mut Machine<'_, '_>,
-    mut each: impl FnMut(BodyRow<'_, '_, '_>) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let width = plan.width;
-    // Kept rowids are counted where rows come one after the other.
-    let counted = machine.session.budget().is_some();
-    let fits = |pipeline: &Pipeline| !(counted && pipeline.keeps_rowids());
-    if parts(&plan.body).all(|part| part.is_some_and(fits)) {
-        let mut before = None;
-        for pipeline in parts(&plan.body).flatten() {
-            let txn = machine.txn(pipeline.database)?;
-            let outputs = pipeline.outputs.as_deref().unwrap_or_default();
-            let mut new = Memory::new(pipeline);
-            if let Some(before) = &mut before {
-                new.take_marks(pipeline, before);
-            }
-            let memory = before.insert(new);
-            pipeline.for_each(txn, &machine.parameters, memory, |row| {
-                each(BodyRow::Pipeline { row, outputs, width })
-            })?;
-        }
-        return Ok(());
-    }
-    each_row_again(plan, &mut BodyRun::Fresh, machine, each)
-}
-
-/// As [`each_row`] by way of the registers, with the memory of a run before.
-pub(super) fn each_row_again(
-    plan: &QueryPlan,
-    body: &mut BodyRun,
-    machine: &mut Machine<'_, '_>,
-    mut each: impl FnMut(BodyRow<'_, '_, '_>) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let width = plan.width;
-    body.restart();
-    while body.next(plan, machine)? {
-        let values = &machine.registers[plan.output..];
-        each(BodyRow::Registers { values, width })?;
-        if let (BodyRun::Select(run), BodyPlan::Select(select)) = (&mut *body, &plan.body) {
-            while let Some(row) = run.next_in_batch(select, values) {
-                each(BodyRow::Computed { row, width })?;
-            }
-        }
-    }
-    Ok(())
 }

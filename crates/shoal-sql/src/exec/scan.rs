@@ -28,7 +28,7 @@ pub(super) enum ScanRun {
     Closed,
     Table(TableRun),
     Index(Box<IndexRun>),
-    Pipeline(Box<PipelineScanRun>),
+    Columns(Box<PipelineScanRun>),
     Query(Box<QueryRun>),
     Hash(HashRun),
     Each(Box<EachRun>),
@@ -158,10 +158,10 @@ impl ScanRun {
                 run.open(plan, machine)?;
                 ScanRun::Index(run)
             }
-            Scan::Pipeline(plan) => ScanRun::Pipeline(Box::new(PipelineScanRun::open(plan))),
+            Scan::Columns(plan) => ScanRun::Columns(Box::new(PipelineScanRun::open(plan))),
             Scan::Query(plan) => {
                 let mut run = Box::new(QueryRun::default());
-                run.start(plan, machine)?;
+                run.start(plan, machine);
                 ScanRun::Query(run)
             }
             Scan::Hash(plan) => ScanRun::Hash(HashRun::open(plan, machine)?),
@@ -189,8 +189,11 @@ impl ScanRun {
                 *run = TableRun::open(plan, machine)?;
                 Ok(())
             }
-            (ScanRun::Query(run), Scan::Query(plan)) => run.start_again(plan, machine),
-            (ScanRun::Pipeline(run), Scan::Pipeline(_)) => {
+            (ScanRun::Query(run), Scan::Query(plan)) => {
+                run.start(plan, machine);
+                Ok(())
+            }
+            (ScanRun::Columns(run), Scan::Columns(_)) => {
                 run.open_again();
                 Ok(())
             }
@@ -211,7 +214,7 @@ impl ScanRun {
         match (self, plan) {
             (ScanRun::Table(run), Scan::Table(plan)) => run.next(plan, machine),
             (ScanRun::Index(run), Scan::Index(plan)) => run.next(plan, machine),
-            (ScanRun::Pipeline(run), Scan::Pipeline(plan)) => run.next(plan, machine),
+            (ScanRun::Columns(run), Scan::Columns(plan)) => run.next(plan, machine),
             (ScanRun::Query(run), Scan::Query(plan)) => run.next(plan, machine),
             (ScanRun::Hash(run), Scan::Hash(plan)) => run.next(plan, machine),
             (ScanRun::Taken(given), Scan::Taken(plan)) => {

@@ -5,14 +5,15 @@
 use std::ops::Range;
 
 use super::Machine;
+use super::each_row::each_row;
 use super::overflow::Waiting;
 use super::pipeline::is_same;
-use super::query::each_row;
+use super::query::{NodeRun, QueryRun};
 use crate::Error;
 use crate::keep::key::{RowSet, push_row_key};
 use crate::keep::{Kept, RowStore, row_size};
 use crate::parse::ast::CompoundOp;
-use crate::plan::{CompoundPlan, QueryPlan};
+use crate::plan::node::{CompoundNode, QueryPlan};
 use crate::session::Session;
 use crate::value::{Collation, Value, ValueRef, assign};
 
@@ -49,11 +50,72 @@ struct SetFile {
     key: Vec<u8>,
 }
 
-impl CompoundPlan {
-    /// The number of parts up to the last one compared with the parts before.
-    pub(super) fn compared(&self) -> usize {
-        let last = self.rest.iter().rposition(|(op, _)| *op != CompoundOp::UnionAll);
-        last.map_or(0, |last| last + 2)
+/// Position in a compound: the parts that are compared, then a chain of the others.
+#[derive(Debug, Default)]
+pub(super) struct CompoundRun {
+    sets: Option<SetRows>,
+    /// The part of the chain, once its rows are given.
+    part: Option<usize>,
+    run: QueryRun,
+}
+
+impl CompoundRun {
+    /// Puts the next row into the registers; false when there is none.
+    ///
+    /// # Errors
+    /// What the parts raise; when rows that do not fit into memory cannot be written to a file.
+    pub(super) fn next(
+        &mut self,
+        plan: &CompoundNode,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<bool, Error> {
+        let compared = plan.compared();
+        let mut part = match self.part {
+            Some(part) => part,
+            None => {
+                if compared > 0 {
+                    let sets = match &mut self.sets {
+                        Some(sets) => sets,
+                        None => self.sets.insert(SetRows::of(plan, machine)?),
+                    };
+                    let columns = plan.output..plan.output + plan.width;
+                    if sets.next(&mut machine.registers[columns])? {
+                        return Ok(true);
+                    }
+                    self.sets = None;
+                }
+                self.begin(compared, plan, machine);
+                compared
+            }
+        };
+        while let Some(query) = plan.part(part) {
+            if self.run.next(query, machine)? {
+                return Ok(true);
+            }
+            part += 1;
+            self.run = QueryRun::default();
+            self.begin(part, plan, machine);
+        }
+        Ok(false)
+    }
+
+    fn begin(&mut self, part: usize, plan: &CompoundNode, machine: &mut Machine<'_, '_>) {
+        self.part = Some(part);
+        if let Some(query) = plan.part(part) {
+            self.run.start(query, machine);
+        }
+    }
+
+    /// Notes where the cursors are.
+    pub(super) fn park(
+        &mut self,
+        plan: &CompoundNode,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<(), Error> {
+        match self.part.and_then(|part| plan.part(part)) {
+            Some(query) => self.run.park(query, machine),
+            None => Ok(()),
+        }
     }
 }
 
@@ -61,8 +123,8 @@ impl SetRows {
     /// Combines the parts from left to right, up to the last one compared.
     ///
     /// # Errors
-    /// Errors of the parts; when a file cannot be written.
-    pub(super) fn of(plan: &CompoundPlan, machine: &mut Machine<'_, '_>) -> Result<SetRows, Error> {
+    /// What the parts raise; when a file cannot be written.
+    pub(super) fn of(plan: &CompoundNode, machine: &mut Machine<'_, '_>) -> Result<SetRows, Error> {
         let session = machine.session;
         let collations = plan.collations.as_slice();
         let mut this = SetRows::default();
@@ -98,7 +160,7 @@ impl SetRows {
         (machine, collations): (&mut Machine<'_, '_>, &[Collation]),
     ) -> Result<(), Error> {
         let session = machine.session;
-        each_row(part, machine, |row| {
+        each_row(part, &mut NodeRun::Fresh, machine, |row| {
             if let Some(file) = &mut self.file {
                 return file.push(session, number, row.values(), collations);
             }
@@ -133,7 +195,7 @@ impl SetRows {
     ) -> Result<(), Error> {
         let session = machine.session;
         let mut found = vec![false; self.places.len()];
-        each_row(part, machine, |row| {
+        each_row(part, &mut NodeRun::Fresh, machine, |row| {
             if let Some(file) = &mut self.file {
                 return file.push_key(session, number, row.values(), collations);
             }

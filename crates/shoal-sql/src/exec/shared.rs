@@ -7,7 +7,7 @@ use super::query::QueryRun;
 use crate::Error;
 use crate::keep::numbered::{NumberedReader, NumberedRows};
 use crate::keep::{Kept, RowStore};
-use crate::plan::{QueryPlan, SharedPlan};
+use crate::plan::node::SharedNode;
 use crate::session::Session;
 use crate::value::{ValueRef, assign};
 
@@ -51,14 +51,14 @@ impl SharedRun {
     /// Begins with the first row; makes all of them unless they are there.
     ///
     /// # Errors
-    /// Errors of the query; when rows without room cannot be written to a file.
-    pub(super) fn open(plan: &SharedPlan, machine: &mut Machine<'_, '_>) -> Result<Self, Error> {
+    /// As of the query; when rows for which there is no room cannot be written to a file.
+    pub(super) fn open(plan: &SharedNode, machine: &mut Machine<'_, '_>) -> Result<Self, Error> {
         if let Some(rows) = &machine.shared[plan.slot] {
             return Ok(SharedRun::first(rows));
         }
         let mut made = SharedRows::default();
         let mut run = QueryRun::default();
-        run.start(&plan.plan, machine)?;
+        run.start(&plan.plan, machine);
         while run.next(&plan.plan, machine)? {
             let columns = plan.plan.output..plan.plan.output + plan.plan.width;
             let row = machine.registers[columns].iter().map(|value| value.as_ref());
@@ -82,11 +82,11 @@ impl SharedRun {
     /// When rows cannot be read from the file they are in.
     pub(super) fn next(
         &mut self,
-        query: &QueryPlan,
+        plan: &SharedNode,
         machine: &mut Machine<'_, '_>,
     ) -> Result<bool, Error> {
         let SharedRows { rows, rest, .. } = &*self.rows;
-        let mut targets = query.output..query.output + query.width;
+        let mut targets = plan.output..plan.output + plan.width;
         if self.next < rows.len() {
             rows.load(self.next, &mut machine.registers, targets);
         } else {

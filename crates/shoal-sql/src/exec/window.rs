@@ -9,12 +9,53 @@ use super::Machine;
 use super::eval;
 use super::frame::{Edge, Ends, Frame, Reader, WindowRows};
 use super::partitions::Partitions;
+use super::query::NodeRun;
 use crate::Error;
 use crate::exec::eval_condition;
 use crate::keep::sort::compare;
 use crate::keep::{Kept, row_size};
+use crate::plan::node::WindowNode;
 use crate::plan::{WindowCallPlan, WindowPass, WindowPlan};
 use crate::value::{Value, assign};
+
+/// Window functions over the rows of a node.
+#[derive(Debug, Default)]
+pub(super) struct WindowNodeRun {
+    input: NodeRun,
+    /// All rows, once they were gathered.
+    rows: Option<WindowRun>,
+}
+
+impl WindowNodeRun {
+    pub(super) fn restart(&mut self) {
+        self.input.restart();
+        self.rows = None;
+    }
+
+    /// Puts the next row and its functions' results into the registers; false when there is none.
+    ///
+    /// # Errors
+    /// What the rows and functions raise; when rows that do not fit into memory cannot be written
+    /// to a file.
+    pub(super) fn next(
+        &mut self,
+        plan: &WindowNode,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<bool, Error> {
+        let rows = match &mut self.rows {
+            Some(rows) => rows,
+            None => {
+                let mut rows = WindowRun::default();
+                while self.input.next(&plan.input, machine)? {
+                    rows.add(&plan.plan, machine)?;
+                }
+                rows.finish(&plan.plan, machine)?;
+                self.rows.insert(rows)
+            }
+        };
+        rows.next(&plan.plan, machine)
+    }
+}
 
 /// Gathered rows and their functions' results.
 #[derive(Debug, Default)]

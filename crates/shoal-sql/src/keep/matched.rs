@@ -3,8 +3,9 @@
 use rustc_hash::FxHashMap;
 
 use crate::Error;
+use crate::keep::Kept;
 use crate::keep::kept_keys::KeptKeys;
-use crate::session::Session;
+use crate::session::{Room, Session};
 
 /// A set of rowids: one bit for each rowid while they lie close together, and about the cost of a
 /// key in a hash table for each lone rowid.
@@ -14,44 +15,88 @@ pub(crate) struct MatchedRows {
     near: Vec<u64>,
     /// Rowids too far away on insertion, in words of 64: the key is the rowid divided by 64.
     far: FxHashMap<i64, u64>,
-    /// All rowids, under a limit of memory.
-    limited: Option<Box<KeptKeys>>,
+    kept: Kept,
+    /// The room of the statement, where memory is limited.
+    room: Option<Room>,
+    /// Rowids inserted when no room was left.
+    rest: Option<Box<KeptKeys>>,
 }
 
 /// The bits begin with so many words: 8 KiB.
 const WORDS_MIN: usize = 1 << 10;
 
+/// Bytes of a word in the table of far rowids, roughly.
+const FAR_BYTES: usize = 32;
+
 impl MatchedRows {
+    /// Keeps within the limit of a statement from now on.
+    pub(crate) fn keep_within(&mut self, session: &dyn Session) {
+        self.room = session.room();
+    }
+
     /// Adds a rowid.
+    ///
+    /// # Errors
+    /// When there is no room left and a file cannot be written.
     #[inline(always)]
-    pub(crate) fn insert(&mut self, rowid: i64) {
+    pub(crate) fn insert(&mut self, rowid: i64) -> Result<(), Error> {
         let (word, bit) = place(rowid);
         match usize::try_from(word).ok().and_then(|at| self.near.get_mut(at)) {
-            Some(known) => *known |= bit,
-            None => self.insert_far(word, bit),
+            Some(known) => {
+                *known |= bit;
+                Ok(())
+            }
+            None => self.insert_far(rowid),
         }
     }
 
     #[cold]
-    fn insert_far(&mut self, word: i64, bit: u64) {
+    fn insert_far(&mut self, rowid: i64) -> Result<(), Error> {
+        let (word, bit) = place(rowid);
+        if let Some(known) = self.far.get_mut(&word) {
+            *known |= bit;
+            return Ok(());
+        }
         // Bits for the gap pay off up to as many words again as are in use.
         let len = WORDS_MIN.max(self.near.len() * 2);
-        match usize::try_from(word) {
-            Ok(at) if at < len => {
+        let at = usize::try_from(word).ok().filter(|&at| at < len);
+        if let Some(room) = &self.room {
+            let more = at.map_or(FAR_BYTES, |_| (len - self.near.len()) * size_of::<u64>());
+            if self.rest.is_none() && !self.kept.try_add(room, || (more, 0)) {
+                self.kept.give_back(more);
+                self.rest = Some(Box::default());
+            }
+            if let Some(rest) = &mut self.rest {
+                return rest.insert(room, &rowid.to_be_bytes()).map(drop);
+            }
+        }
+        match at {
+            Some(at) => {
                 self.near.resize(len, 0);
                 self.near[at] |= bit;
             }
-            _ => *self.far.entry(word).or_default() |= bit,
+            None => *self.far.entry(word).or_default() |= bit,
         }
+        Ok(())
     }
 
     /// True where a rowid is in the set.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
     #[inline(always)]
-    pub(crate) fn contains(&self, rowid: i64) -> bool {
+    pub(crate) fn contains(&mut self, rowid: i64) -> Result<bool, Error> {
         let (word, bit) = place(rowid);
         let near = usize::try_from(word).ok().and_then(|at| self.near.get(at));
-        near.is_some_and(|known| known & bit != 0)
+        if near.is_some_and(|known| known & bit != 0)
             || (!self.far.is_empty() && self.far.get(&word).is_some_and(|known| known & bit != 0))
+        {
+            return Ok(true);
+        }
+        match &mut self.rest {
+            None => Ok(false),
+            Some(rest) => rest.contains(&rowid.to_be_bytes()),
+        }
     }
 
     /// True where all rowids from `low` to `high` are in the set, as far as the bits tell.
@@ -69,35 +114,15 @@ impl MatchedRows {
         low <= high && words.iter().enumerate().all(all)
     }
 
-    /// As [`MatchedRows::insert`], within the limit on memory: in files, if there is one.
-    ///
-    /// # Errors
-    /// When a file cannot be written.
-    pub(crate) fn insert_within(&mut self, session: &dyn Session, rowid: i64) -> Result<(), Error> {
-        if session.budget().is_none() {
-            self.insert(rowid);
-            return Ok(());
-        }
-        let keys = self.limited.get_or_insert_default();
-        keys.insert(session, &rowid.to_be_bytes()).map(drop)
-    }
-
-    /// True where a rowid added by [`MatchedRows::insert_within`] is in the set.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
-    pub(crate) fn contains_within(&mut self, rowid: i64) -> Result<bool, Error> {
-        match &mut self.limited {
-            None => Ok(self.contains(rowid)),
-            Some(keys) => keys.contains(&rowid.to_be_bytes()),
-        }
-    }
-
-    /// Forgets all rowids; the memory outside of the budget is kept for the next ones.
+    /// Forgets all rowids, and keeps the memory without a limit.
     pub(crate) fn clear(&mut self) {
-        self.near.fill(0);
+        match self.room {
+            Some(_) => self.near = Vec::new(),
+            None => self.near.fill(0),
+        }
         self.far.clear();
-        self.limited = None;
+        self.kept.clear();
+        self.rest = None;
     }
 }
 
@@ -128,12 +153,12 @@ mod tests {
         for _ in 0..2 {
             let mut model = BTreeSet::new();
             for &number in &numbers {
-                assert_eq!(rows.contains(number), model.contains(&number), "{number}");
-                rows.insert(number);
+                assert_eq!(rows.contains(number).unwrap(), model.contains(&number), "{number}");
+                rows.insert(number).unwrap();
                 model.insert(number);
             }
             for number in (-300..500_000).chain([i64::MIN + 1, i64::MAX - 1, (1 << 40) + 64]) {
-                assert_eq!(rows.contains(number), model.contains(&number), "{number}");
+                assert_eq!(rows.contains(number).unwrap(), model.contains(&number), "{number}");
             }
             for low in (0..400).chain(8_000..8_300) {
                 for high in (low..low + 300).chain([400_003, low - 1]) {
@@ -146,7 +171,7 @@ mod tests {
                 }
             }
             rows.clear();
-            assert!(numbers.iter().all(|&number| !rows.contains(number)));
+            assert!(numbers.iter().all(|&number| !rows.contains(number).unwrap()));
         }
     }
 }

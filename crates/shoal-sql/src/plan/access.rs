@@ -115,7 +115,7 @@ pub(super) enum PathKind<'e> {
     /// Rows that any of some ways finds, each once.
     Any {
         arms: Vec<Path<'e>>,
-        /// Whether the arms are the texts and the blobs that one pattern may match.
+        /// True where the arms are the texts and the blobs that one pattern may match.
         prefix: bool,
     },
     /// Rows that all of some ways find. The rowids of each but the first ascend.
@@ -129,12 +129,12 @@ pub(super) struct Equality<'e> {
     pub(super) other: &'e Expr,
     pub(super) affinity: Option<Affinity>,
     pub(super) collation: Collation,
-    /// Whether equal keys only may be equal: the comparison is asked once more.
+    /// True where equal keys only may be equal: the comparison is asked once more.
     pub(super) near: bool,
 }
 
 impl Path<'_> {
-    /// Whether it seeks what is neither a column nor known before.
+    /// True where it seeks what is neither a column nor known before.
     fn has_computed_key(&self) -> bool {
         let is_computed = |key: &KeyExpr<'_>| match key {
             KeyExpr::Expr(expr) => {
@@ -357,8 +357,9 @@ impl<'e> Frame<'e> {
         paths
     }
 
-    /// The ways to the rows of a table that stay without a match. A hash table knows which did; of the
-    /// rows that others look up it is noted by their rowids, and all are gone through once more.
+    /// The ways to the rows of a table that stay without a match. A hash table knows which did; of
+    /// the rows that others look up it is noted by their rowids, and all are gone through once
+    /// more.
     fn right_paths(
         &self,
         table: &'e Table,
@@ -447,7 +448,7 @@ impl<'e> Frame<'e> {
         }
     }
 
-    /// Whether an index has every column that anything reads of the source.
+    /// True where an index has every column that anything reads of the source.
     fn covers(&self, table: &Table, index: &Index, place: usize) -> bool {
         self.needed[place].iter().all(|&wanted| {
             index.columns.iter().any(|column| match column.source {
@@ -569,8 +570,9 @@ impl<'e> Frame<'e> {
     }
 }
 
-/// Whether an expression that is given the affinity `TEXT` may be a number before. A column of a table
-/// holds none, where one of a query does if not all of its parts are text, or if a join merged it.
+/// True where an expression that is given the affinity `TEXT` may be a number before. A column of a
+/// table holds none, where one of a query does if not all of its parts are text, or if a join
+/// merged it.
 fn may_be_number(expr: &Expr, sources: &[Source]) -> bool {
     match expr {
         Expr::Const(value) => matches!(value, Value::Int(_) | Value::Real(_)),
@@ -589,7 +591,7 @@ fn may_be_number(expr: &Expr, sources: &[Source]) -> bool {
     }
 }
 
-/// Whether a way comes to every row, or entry.
+/// True where a way comes to every row, or entry.
 fn is_whole(kind: &PathKind<'_>) -> bool {
     match kind {
         PathKind::Full => true,
@@ -600,7 +602,7 @@ fn is_whole(kind: &PathKind<'_>) -> bool {
     }
 }
 
-/// Whether a way comes to rows that it was given no key of.
+/// True where a way comes to rows that it was given no key of.
 fn is_walk(kind: &PathKind<'_>) -> bool {
     match kind {
         PathKind::Full | PathKind::RowidRange { .. } => true,
@@ -610,7 +612,7 @@ fn is_walk(kind: &PathKind<'_>) -> bool {
     }
 }
 
-/// Whether an index may be used for rows that meet the conditions.
+/// True where an index may be used for rows that meet the conditions.
 fn allowed(source: &Source, table: &Table, number: usize, conditions: &[&Expr]) -> bool {
     let index = &table.indexes[number];
     let hinted = match &source.index_hint {

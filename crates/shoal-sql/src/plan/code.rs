@@ -66,7 +66,8 @@ impl Code {
         Code { ops: Box::default(), result: reg, shape: Shape::Register(reg) }
     }
 
-    /// The register whose value it gives, where it computes nothing: the one that it copies, or its own.
+    /// The register whose value it gives, where it computes nothing: the one that it copies, or its
+    /// own.
     #[inline]
     pub(crate) fn copied(&self) -> Option<Reg> {
         match self.shape {
@@ -88,7 +89,7 @@ impl Code {
         }
     }
 
-    /// Whether a function is called, whose refusal ends the statement.
+    /// True where a function is called, whose refusal ends the statement.
     pub(crate) fn calls_function(&self) -> bool {
         self.ops.iter().any(|op| matches!(op, Op::Call { .. }))
     }

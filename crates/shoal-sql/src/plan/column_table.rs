@@ -14,7 +14,8 @@ pub(crate) struct ColumnTable {
 impl ColumnTable {
     const NONE: u32 = u32::MAX;
 
-    /// Columns for registers that are read, each once, in their order, then for those that codes write.
+    /// Columns for registers that are read, each once, in their order, then for those that codes
+    /// write.
     pub(crate) fn new<'c>(
         loaded: &[Reg],
         codes: impl Iterator<Item = &'c Code> + Clone,

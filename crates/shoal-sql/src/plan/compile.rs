@@ -3,10 +3,10 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::plan::correlate::outer_reads;
-use crate::plan::inner::is_by_key;
-use crate::plan::node::{Pipeline, ProbeNode};
-use crate::plan::{BodyPlan, Code, Op, Predicate, QueryPlan, Reg, Shape, SubqueryPlan, When};
-use crate::resolve::tree::{Expr, Select, SelectId, SourceId};
+use crate::plan::node::Node;
+use crate::plan::pipeline::ProbeWalk;
+use crate::plan::{Asked, Code, Op, Predicate, Reg, Shape, SubqueryPlan, When};
+use crate::resolve::tree::{Expr, Query, Select, SelectId, SourceId};
 use crate::session::forced::Forced;
 use crate::value::{CompareOp, Comparison, InRule, PATTERN_BYTES_MAX, Pattern, Value};
 
@@ -27,8 +27,6 @@ pub(crate) struct Compiler {
     pub(crate) queries: Vec<SubqueryPlan>,
     /// The numbers of those that the query being planned runs itself.
     pub(crate) own_queries: Vec<usize>,
-    /// Whether that is a part of a query within an expression that reads the rows around it.
-    pub(crate) is_inner: bool,
     /// How many sets `IN` lists are kept in.
     pub(crate) sets: usize,
     /// The cursors that the scans use: the number of each one's database.
@@ -43,13 +41,13 @@ pub(crate) struct Compiler {
     pub(crate) marks: usize,
     /// How many measures there are.
     pub(crate) measures: usize,
-    /// Whether an `INDEXED BY` names an index that cannot be used.
+    /// True where an `INDEXED BY` names an index that cannot be used.
     pub(crate) no_solution: bool,
-    /// Whether a table-valued function reads the schema.
+    /// True where a table-valued function reads the schema.
     pub(crate) needs_schema: bool,
-    /// Whether the file's text is UTF-16, so that values are not as they are on their pages.
+    /// True where the file's text is UTF-16, so that values are not as they are on their pages.
     pub(crate) utf16: bool,
-    /// Whether the plan is to be told.
+    /// True where the plan is to be told.
     pub(crate) in_words: bool,
     /// What a test decided in the planner's place.
     pub(crate) forced: Forced,
@@ -120,8 +118,8 @@ impl Compiler {
         Code { ops: ops.into(), result, shape }
     }
 
-    /// Adds the operations of a whole expression, and tells its shape: nothing below needs one, so that
-    /// deep expressions do not pay stack for it.
+    /// Adds the operations of a whole expression, and tells its shape: nothing below needs one, so
+    /// that deep expressions do not pay stack for it.
     fn shaped(&mut self, mut expr: &Expr, to: Option<Reg>) -> (Reg, Shape) {
         while let Expr::Plus(inner) = expr {
             expr = inner;
@@ -141,8 +139,8 @@ impl Compiler {
         (to, Shape::Computed)
     }
 
-    /// Adds the operations of a condition that pages can be asked; `None`, with nothing added, for any
-    /// other expression.
+    /// Adds the operations of a condition that pages can be asked; `None`, with nothing added, for
+    /// any other expression.
     fn predicate(&mut self, expr: &Expr, to: Reg) -> Option<Predicate> {
         match expr {
             Expr::Compare(rule, left, right) if is_plain(left) && is_plain(right) => {
@@ -425,26 +423,27 @@ impl Compiler {
     }
 
     /// Plans a query that an expression runs, for a list or for a value, and gives its number.
-    pub(crate) fn query(&mut self, query: &crate::resolve::tree::Query, is_list: bool) -> usize {
-        let outer = std::mem::replace(&mut self.is_inner, query.correlated);
-        let plan = self.plan_query(query);
-        self.is_inner = outer;
+    pub(crate) fn query(&mut self, query: &Query, is_list: bool) -> usize {
         let correlated = query.correlated;
         let mut may_fail = false;
         query.walk(&mut |expr| {
             may_fail |= matches!(expr, Expr::Call { .. } | Expr::Aggregate { .. });
         });
+        let asked = asked(query, is_list, may_fail).filter(|_| correlated);
+        let plan = self.plan_asked(query, asked);
         let (reads, is_decided) = if correlated { outer_reads(query) } else { Default::default() };
         let around = reads.iter().map(|expr| self.expr(expr)).collect();
-        let pipeline = self.inner(&plan, is_list);
+        let probe = match &plan.node {
+            Node::Probe(probe) => Some(&**probe),
+            _ => None,
+        };
         // One that finds its first row at once costs less than to look up what it gave before.
-        let is_quick = plan.sort.is_none()
-            && pipeline.is_some_and(|pipeline| {
-                pipeline.probe != ProbeNode::Loops && pipeline.group.is_none()
-            });
+        let is_quick = probe.is_some_and(|it| {
+            let is_row = it.group.is_none() && it.sort.is_none();
+            it.pipeline.probe != ProbeWalk::Loops && is_row
+        });
         let is_decided = is_decided && !is_quick;
-        let is_pipeline = pipeline.is_some();
-        let by_key = pipeline.is_some_and(Pipeline::is_by_key) || is_by_key(&plan);
+        let by_key = probe.is_some_and(|it| it.pipeline.is_by_key()) || plan.node.finds_by_key();
         let by_key = by_key && plan.queries.iter().all(|&query| self.queries[query].is_short);
         // One that depends on no row is run once. What may fail of a list is looked at as a whole.
         let is_short = !correlated || (by_key && !(is_list && may_fail));
@@ -455,36 +454,14 @@ impl Compiler {
             may_fail,
             around,
             is_decided,
-            is_pipeline,
             is_short,
         });
         self.own_queries.push(self.queries.len() - 1);
         self.queries.len() - 1
     }
 
-    /// The select that gives what is asked of the rows of a query, a list or its first row, straight from
-    /// the pages.
-    fn inner<'p>(&self, plan: &'p QueryPlan, is_list: bool) -> Option<&'p Pipeline> {
-        let QueryPlan { body, sort, limit, offset, output: _, width: _, queries: _, measure: _ } =
-            plan;
-        let BodyPlan::Select(select) = body else { return None };
-        let pipeline = select.inner.as_deref()?;
-        // A first row is given by every limit but 0.
-        let is_one = |limit: &Code| {
-            let mut constants = self.constants.iter();
-            let known =
-                constants.find(|(reg, _)| *reg == limit.result && limit.in_place().is_some());
-            matches!(known, Some((_, Value::Int(count))) if *count != 0)
-        };
-        let is_bounded = limit.as_ref().is_some_and(|limit| is_list || !is_one(limit));
-        // The first row of an order is found among all rows, without a sort.
-        let is_ordered = sort.is_none() || !is_list && select.group.is_none();
-        let is_whole = is_ordered && offset.is_none() && !is_bounded;
-        let finds = is_list || select.group.is_some() || pipeline.has_first();
-        (is_whole && finds).then_some(pipeline)
-    }
-
-    /// Whether a code runs a query that is not to be run for many rows before the first of them is given.
+    /// True where a code runs a query that is not to be run for many rows before the first of them
+    /// is given.
     pub(crate) fn is_by_row(&self, code: &Code) -> bool {
         code.ops.iter().any(|op| match op {
             Op::Exists { query, .. } | Op::Scalar { query, .. } | Op::InQuery { query, .. } => {
@@ -523,7 +500,20 @@ impl Compiler {
     }
 }
 
-/// Whether the value of an expression is in a register without any operation.
+/// What an expression asks of a query, where bounds leave it as it is: a first row is given by
+/// every limit but 0.
+fn asked(query: &Query, is_list: bool, may_fail: bool) -> Option<Asked> {
+    let is_one = matches!(&query.limit, Some(Expr::Const(Value::Int(count))) if *count != 0);
+    let is_whole = query.offset.is_none() && (query.limit.is_none() || (is_one && !is_list));
+    match is_list {
+        _ if !is_whole => None,
+        false => Some(Asked::First),
+        // What may fail of a list is looked at as a whole, and so are rows of several columns.
+        true => (!may_fail && query.columns.len() == 1).then_some(Asked::Member),
+    }
+}
+
+/// True where the value of an expression is in a register without any operation.
 fn is_plain(expr: &Expr) -> bool {
     match expr {
         Expr::Const(_)

@@ -4,8 +4,8 @@ use rustc_hash::FxHashSet;
 
 use crate::resolve::tree::{Body, Expr, Query, SelectId, SourceId, SourceKind};
 
-/// The columns and results of enclosing queries that a query reads, and whether it depends on nothing
-/// but those.
+/// The columns and results of enclosing queries that a query reads, and whether it depends on
+/// nothing but those.
 pub(crate) fn outer_reads(query: &Query) -> (Vec<Expr>, bool) {
     let mut own = Own::default();
     own.add(&query.body);
@@ -39,7 +39,7 @@ pub(crate) fn outer_reads(query: &Query) -> (Vec<Expr>, bool) {
 struct Own {
     sources: FxHashSet<SourceId>,
     selects: FxHashSet<SelectId>,
-    /// Whether it reads the row that a recursion has taken.
+    /// True where it reads the row that a recursion has taken.
     takes_rows: bool,
 }
 

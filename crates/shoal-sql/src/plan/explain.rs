@@ -4,8 +4,10 @@
 //! words for has its own: rows found by a hash are found by an `AUTOMATIC HASH INDEX`.
 
 use super::access::{Path, PathKind};
+use super::node::{GroupSource, LoopsNode, Node, QueryPlan};
+use super::pipeline::Pipeline;
 use super::restrict::End;
-use super::{BodyPlan, Level, Program, QueryPlan, Scan, SelectPlan};
+use super::{GroupPlan, Level, LevelWords, Program, Scan};
 use crate::parse::ast::CompoundOp;
 use crate::resolve::tree::{Expr, ROWID, Source, SourceKind};
 use crate::schema::{IndexSource, Table};
@@ -39,49 +41,104 @@ impl Lines<'_> {
     }
 
     fn query(&mut self, plan: &QueryPlan, parent: i64) {
-        match &plan.body {
-            BodyPlan::Values(rows) => {
-                self.add(
-                    parent,
-                    match rows.len() {
-                        1 => "SCAN CONSTANT ROW".to_owned(),
-                        count => format!("SCAN {count}-ROW VALUES CLAUSE"),
-                    },
-                );
+        self.node(&plan.node, plan, parent);
+    }
+
+    /// The lines of a node of a query. The queries within its expressions follow the sources.
+    fn node(&mut self, node: &Node, query: &QueryPlan, parent: i64) {
+        match node {
+            Node::Values(rows) => {
+                let words = match rows.len() {
+                    1 => "SCAN CONSTANT ROW".to_owned(),
+                    count => format!("SCAN {count}-ROW VALUES CLAUSE"),
+                };
+                self.add(parent, words);
+                self.subqueries(query, parent);
             }
-            BodyPlan::Select(select) => self.select(select, plan, parent),
-            BodyPlan::Shared(shared) => self.query(&shared.plan, parent),
-            BodyPlan::Recursive(recursion) => {
+            Node::Pages(pages) => self.pipeline(&pages.pipeline, query, parent),
+            Node::Computed(computed) => self.pipeline(&computed.scan.pipeline, query, parent),
+            Node::Loops(loops) => self.loops(loops, query, parent),
+            Node::Taken(taken) => {
+                if let Some(words) = &taken.words {
+                    self.source(words, "", parent);
+                }
+                self.subqueries(query, parent);
+            }
+            Node::Group(group) => {
+                match &group.source {
+                    GroupSource::Pages(pipeline) => self.pipeline(pipeline, query, parent),
+                    GroupSource::Columns { scan, .. } => {
+                        self.pipeline(&scan.pipeline, query, parent);
+                    }
+                    GroupSource::Loops(loops) => self.loops(loops, query, parent),
+                }
+                self.group(&group.plan, parent);
+            }
+            Node::GroupInOrder(group) => {
+                self.loops(&group.input, query, parent);
+                self.group(&group.plan, parent);
+            }
+            Node::Probe(probe) => {
+                self.pipeline(&probe.pipeline, query, parent);
+                if let Some(group) = &probe.group {
+                    self.group(group, parent);
+                }
+                if probe.sort.is_some() {
+                    self.add(parent, "USE TEMP B-TREE FOR ORDER BY");
+                }
+            }
+            Node::Window(window) => {
+                // The windows pass over the rows once those are gathered.
+                self.unnamed += 1;
+                let name = format!("(subquery-{})", self.unnamed);
+                let id = self.add(parent, format!("CO-ROUTINE {name}"));
+                self.node(&window.input, query, id);
+                for _ in &window.plan.passes {
+                    self.add(id, "USE TEMP B-TREE FOR ORDER BY");
+                }
+                self.add(parent, format!("SCAN {name}"));
+            }
+            Node::Project(project) => self.node(&project.input, query, parent),
+            Node::Limit(limit) => self.node(&limit.input, query, parent),
+            Node::Distinct(distinct) => {
+                self.node(&distinct.input, query, parent);
+                if !distinct.ordered {
+                    self.add(parent, "USE TEMP B-TREE FOR DISTINCT");
+                }
+            }
+            Node::Sort(sort) => {
+                self.node(&sort.input, query, parent);
+                self.add(parent, "USE TEMP B-TREE FOR ORDER BY");
+            }
+            Node::Shared(shared) => {
+                self.query(&shared.plan, parent);
+                self.subqueries(query, parent);
+            }
+            Node::Recursion(recursion) => {
                 let id = self.add(parent, "SETUP");
                 self.query(&recursion.first, id);
                 for step in &recursion.steps {
                     let id = self.add(parent, "RECURSIVE STEP");
                     self.query(step, id);
                 }
+                self.subqueries(query, parent);
             }
-            BodyPlan::Compound(compound) => {
+            Node::Compound(compound) => {
                 let parent = self.add(parent, "COMPOUND QUERY");
                 let id = self.add(parent, "LEFT-MOST SUBQUERY");
                 self.query(&compound.first, id);
                 for (op, part) in &compound.rest {
-                    let id = self.add(
-                        parent,
-                        match op {
-                            CompoundOp::UnionAll => "UNION ALL",
-                            CompoundOp::Union => "UNION USING TEMP B-TREE",
-                            CompoundOp::Except => "EXCEPT USING TEMP B-TREE",
-                            CompoundOp::Intersect => "INTERSECT USING TEMP B-TREE",
-                        },
-                    );
+                    let words = match op {
+                        CompoundOp::UnionAll => "UNION ALL",
+                        CompoundOp::Union => "UNION USING TEMP B-TREE",
+                        CompoundOp::Except => "EXCEPT USING TEMP B-TREE",
+                        CompoundOp::Intersect => "INTERSECT USING TEMP B-TREE",
+                    };
+                    let id = self.add(parent, words);
                     self.query(part, id);
                 }
+                self.subqueries(query, parent);
             }
-        }
-        if !matches!(plan.body, BodyPlan::Select(_)) {
-            self.subqueries(plan, parent);
-        }
-        if plan.sort.is_some() {
-            self.add(parent, "USE TEMP B-TREE FOR ORDER BY");
         }
     }
 
@@ -97,57 +154,68 @@ impl Lines<'_> {
         }
     }
 
-    fn select(&mut self, plan: &SelectPlan, query: &QueryPlan, parent: i64) {
-        let outer = parent;
-        // The windows pass over the rows once those are gathered.
-        let gathered = plan.windows.as_ref().map(|windows| {
-            self.unnamed += 1;
-            let name = format!("(subquery-{})", self.unnamed);
-            (self.add(parent, format!("CO-ROUTINE {name}")), name, windows.passes.len())
-        });
-        let parent = gathered.as_ref().map_or(parent, |(id, ..)| *id);
-        if plan.levels.is_empty() {
-            self.add(parent, "SCAN CONSTANT ROW");
-        }
-        plan.levels.iter().for_each(|level| self.level(level, parent));
-        for level in plan.levels.iter().filter(|level| level.keeps_right) {
-            let name = level.words.as_ref().map_or("", |words| &words.name);
-            let id = self.add(parent, format!("RIGHT-JOIN {name}"));
-            self.add(id, format!("SCAN {name}"));
+    /// Sources whose rows stay on their pages.
+    fn pipeline(&mut self, pipeline: &Pipeline, query: &QueryPlan, parent: i64) {
+        self.steps(pipeline, parent);
+        let keeps = pipeline.levels.iter().filter(|step| step.marks.is_some());
+        for words in keeps.filter_map(|step| step.words.as_deref()) {
+            self.unmatched(words, parent);
         }
         self.subqueries(query, parent);
-        if let Some(group) = &plan.group {
-            if !group.keys.is_empty() && !group.ordered {
-                let what = if group.distinct { "DISTINCT" } else { "GROUP BY" };
-                self.add(parent, format!("USE TEMP B-TREE FOR {what}"));
-            }
-            for aggregate in group.aggregates.iter().filter(|aggregate| aggregate.distinct) {
-                let name = aggregate.function.shown_name();
-                self.add(parent, format!("USE TEMP B-TREE FOR {name}(DISTINCT)"));
-            }
+    }
+
+    fn steps(&mut self, pipeline: &Pipeline, parent: i64) {
+        for step in &pipeline.levels {
+            let Some(words) = &step.words else { continue };
+            self.source(words, if step.left_join { " LEFT-JOIN" } else { "" }, parent);
         }
-        if let Some((_, name, passes)) = gathered {
-            for _ in 0..passes {
-                self.add(parent, "USE TEMP B-TREE FOR ORDER BY");
-            }
-            self.add(outer, format!("SCAN {name}"));
+    }
+
+    fn loops(&mut self, loops: &LoopsNode, query: &QueryPlan, parent: i64) {
+        if loops.levels.is_empty() {
+            self.add(parent, "SCAN CONSTANT ROW");
         }
-        if plan.distinct.as_ref().is_some_and(|distinct| !distinct.ordered) {
-            self.add(outer, "USE TEMP B-TREE FOR DISTINCT");
+        loops.levels.iter().for_each(|level| self.level(level, parent));
+        let keeps = loops.levels.iter().filter(|level| level.keeps_right);
+        for words in keeps.filter_map(|level| level.words.as_deref()) {
+            self.unmatched(words, parent);
+        }
+        self.subqueries(query, parent);
+    }
+
+    /// The rows of a source without a match.
+    fn unmatched(&mut self, words: &LevelWords, parent: i64) {
+        let id = self.add(parent, format!("RIGHT-JOIN {}", words.name));
+        self.add(id, format!("SCAN {}", words.name));
+    }
+
+    fn group(&mut self, group: &GroupPlan, parent: i64) {
+        if !group.keys.is_empty() && !group.ordered {
+            let what = if group.distinct { "DISTINCT" } else { "GROUP BY" };
+            self.add(parent, format!("USE TEMP B-TREE FOR {what}"));
+        }
+        for aggregate in group.aggregates.iter().filter(|aggregate| aggregate.distinct) {
+            let name = aggregate.function.shown_name();
+            self.add(parent, format!("USE TEMP B-TREE FOR {name}(DISTINCT)"));
         }
     }
 
     fn level(&mut self, level: &Level, parent: i64) {
-        let Some(words) = &level.words else { return };
         let (inner, verb) = match &level.scan {
+            Scan::Columns(scan) => return self.steps(&scan.pipeline, parent),
             Scan::Hash(hash) => (&hash.source, "MATERIALIZE"),
             scan => (scan, "CO-ROUTINE"),
         };
+        let Some(words) = &level.words else { return };
         if let Scan::Query(query) = inner {
             let id = self.add(parent, format!("{verb} {}", words.name));
             self.query(query, id);
         }
-        let suffix = if level.keeps_left { " LEFT-JOIN" } else { "" };
+        self.source(words, if level.keeps_left { " LEFT-JOIN" } else { "" }, parent);
+    }
+
+    /// A source, and the ways to its rows where they are several.
+    fn source(&mut self, words: &LevelWords, suffix: &str, parent: i64) {
         let id = self.add(parent, format!("{}{suffix}", words.label));
         for (number, arm) in words.arms.iter().enumerate() {
             let id = self.add(id, format!("INDEX {}", number + 1));

@@ -1,9 +1,9 @@
 //! Rows that several indexes find together: `a = 1 AND b = 2` with an index on each column.
 //!
 //! The first way gives rowids, the others are asked which of those they have, and what all have is
-//! looked up in the table. SQLite takes one index and asks each of its rows for the rest; that is what
-//! is done here, too, unless what is known of the indexes says that most of those rows would be read
-//! in vain.
+//! looked up in the table. SQLite takes one index and asks each of its rows for the rest; that is
+//! what is done here, too, unless what is known of the indexes says that most of those rows would
+//! be read in vain.
 
 use super::access::{
     Frame, KeyExpr, LOOKUP_NEAR, Path, PathKind, SEEK, SOME, full_path, table_rows,
@@ -23,13 +23,13 @@ const LOOKUP_FAR: f64 = 30.0;
 /// One of the ways that may find rows together.
 struct Arm<'p, 'e> {
     path: &'p Path<'e>,
-    /// Whether all its entries have the same key, so that their rowids ascend.
+    /// True where all its entries have the same key, so that their rowids ascend.
     ascends: bool,
 }
 
 impl<'e> Frame<'e> {
-    /// The rows that are found by more than one of the ways to a table's rows, where that is cheaper
-    /// than to look up what the best of those finds.
+    /// The rows that are found by more than one of the ways to a table's rows, where that is
+    /// cheaper than to look up what the best of those finds.
     pub(super) fn intersection(&self, table: &'e Table, ways: &[Path<'e>]) -> Option<Path<'e>> {
         let mut arms: Vec<Arm<'_, 'e>> =
             ways.iter().filter_map(|path| Arm::new(table, path)).collect();

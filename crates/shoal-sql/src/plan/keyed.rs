@@ -22,7 +22,7 @@ pub(super) struct KeyColumn<'e> {
 }
 
 impl KeyColumn<'_> {
-    /// Whether an expression over the source's row has the column's value.
+    /// True where an expression over the source's row has the column's value.
     pub(super) fn is(&self, source: SourceId, expr: &Expr) -> bool {
         match (self.column, expr) {
             (Some(known), Expr::Column { source: of, column }) => *of == source && *column == known,
@@ -267,7 +267,7 @@ impl<'e> IndexTree<'e, '_> {
     }
 }
 
-/// Whether a comparison under an affinity orders values as an index of such values does.
+/// True where a comparison under an affinity orders values as an index of such values does.
 fn affinity_fits(compare: Option<Affinity>, held: Affinity) -> bool {
     match compare {
         None => true,

@@ -9,12 +9,13 @@ mod column_table;
 mod compile;
 pub(crate) mod correlate;
 mod explain;
-mod inner;
 mod intersection;
 mod keyed;
 mod lower;
+mod lower_pages;
 pub(crate) mod node;
 mod order;
+pub(crate) mod pipeline;
 mod pipeline_scan;
 mod query;
 mod restrict;
@@ -27,8 +28,8 @@ mod window;
 use shoal_store::{KeyOrder, Pgno};
 
 use crate::Error;
-use crate::keep::{SortKey, SortPlan};
-use crate::parse::ast::{self, CompoundOp};
+use crate::keep::SortPlan;
+use crate::parse::ast;
 use crate::resolve::encoding::in_utf16;
 use crate::resolve::push::push_down;
 use crate::resolve::tree::{Aggregate, OutputColumn, Query};
@@ -39,8 +40,9 @@ use crate::value::{Affinity, Collation, Value};
 pub(crate) use code::{Code, Op, Predicate, Reg, Shape, When};
 pub(crate) use column_table::ColumnTable;
 pub(crate) use compile::Compiler;
-pub(crate) use inner::InnerPlan;
-pub(crate) use lower::are_rowids;
+pub(crate) use lower::Asked;
+pub(crate) use lower_pages::are_rowids;
+pub(crate) use node::QueryPlan;
 pub(crate) use pipeline_scan::{GroupScan, PipelineScan};
 pub(crate) use window::{BoundPlan, WindowCallPlan, WindowPass, WindowPlan};
 
@@ -69,14 +71,14 @@ pub(crate) struct Program {
     pub(crate) schema: Option<std::sync::Arc<Schema>>,
     pub(crate) needs_schema: bool,
     pub(crate) columns: Vec<OutputColumn>,
-    /// Whether its rows can be given straight from the pages.
+    /// True where its rows can be given straight from the pages.
     pub(crate) pipeline: Option<node::Root>,
     /// What a test decided in the planner's place.
     pub(crate) forced: Forced,
 }
 
 impl Program {
-    /// Whether any of it reads a database.
+    /// True where any of it reads a database.
     pub(crate) fn reads(&self, database: usize) -> bool {
         self.needs_schema || self.cursors.contains(&database)
     }
@@ -86,20 +88,19 @@ impl Program {
 #[derive(Debug)]
 pub(crate) struct SubqueryPlan {
     pub(crate) plan: QueryPlan,
-    /// Whether it depends on the row of an enclosing query.
+    /// True where it depends on the row of an enclosing query.
     pub(crate) correlated: bool,
-    /// Whether its rows are what an `IN` looks in.
+    /// True where its rows are what an `IN` looks in.
     pub(crate) is_list: bool,
-    /// Whether running it can fail but for what is wrong with the file: a list of such a query is
-    /// looked at as a whole.
+    /// True where running it can fail but for what is wrong with the file: a list of such a query
+    /// is looked at as a whole.
     pub(crate) may_fail: bool,
     /// What it reads of the rows around it.
     pub(crate) around: Box<[Reg]>,
-    /// Whether that alone decides what it gives, and that is worth being kept.
+    /// True where that alone decides what it gives, and that is worth being kept.
     pub(crate) is_decided: bool,
-    /// Whether all that is asked of its rows is told by those that are found straight from the pages.
-    pub(crate) is_pipeline: bool,
-    /// Whether running it costs so little that it is done for many rows before the first is given.
+    /// True where running it costs so little that it is done for many rows before the first is
+    /// given.
     pub(crate) is_short: bool,
 }
 
@@ -111,95 +112,8 @@ impl SubqueryPlan {
     }
 }
 
-/// A query's body, order and bounds.
-#[derive(Debug)]
-pub(crate) struct QueryPlan {
-    pub(crate) body: BodyPlan,
-    /// Where a row of the result appears.
-    pub(crate) output: Reg,
-    pub(crate) width: usize,
-    /// `Some` unless the body gives its rows in the right order already.
-    pub(crate) sort: Option<SortPlan>,
-    pub(crate) limit: Option<Code>,
-    pub(crate) offset: Option<Code>,
-    /// The numbers of the queries that its expressions run.
-    pub(crate) queries: Vec<usize>,
-    /// The number of its measure: see [`Analysis`](crate::session::Analysis).
-    pub(crate) measure: usize,
-}
-
-#[derive(Debug)]
-pub(crate) enum BodyPlan {
-    Select(Box<SelectPlan>),
-    /// One list of expressions per row, each with its output register.
-    Values(Vec<Vec<Code>>),
-    Compound(Box<CompoundPlan>),
-    Recursive(Box<RecursivePlan>),
-    Shared(Box<SharedPlan>),
-}
-
-/// A common table whose rows are made once.
-#[derive(Debug)]
-pub(crate) struct SharedPlan {
-    /// Where its rows are kept.
-    pub(crate) slot: usize,
-    pub(crate) plan: QueryPlan,
-}
-
-/// A common table that reads itself.
-#[derive(Debug)]
-pub(crate) struct RecursivePlan {
-    pub(crate) slot: usize,
-    pub(crate) first: QueryPlan,
-    pub(crate) steps: Vec<QueryPlan>,
-    pub(crate) distinct: bool,
-    pub(crate) collations: Vec<Collation>,
-    /// Which row is taken next; the registers are places in the row. Empty for the oldest.
-    pub(crate) order: std::sync::Arc<[SortKey]>,
-}
-
-#[derive(Debug)]
-pub(crate) struct CompoundPlan {
-    pub(crate) first: QueryPlan,
-    pub(crate) rest: Vec<(CompoundOp, QueryPlan)>,
-    pub(crate) collations: Vec<Collation>,
-}
-
-impl CompoundPlan {
-    /// Whether every part's rows are simply given, one part after the other.
-    pub(crate) fn is_chain(&self) -> bool {
-        self.rest.iter().all(|(op, _)| *op == CompoundOp::UnionAll)
-    }
-}
-
-/// One `SELECT`: nested loops over its sources, then groups, then the result's columns.
-#[derive(Debug)]
-pub(crate) struct SelectPlan {
-    /// Conditions that no source takes part in.
-    pub(crate) constant: Vec<Code>,
-    pub(crate) levels: Vec<Level>,
-    pub(crate) group: Option<GroupPlan>,
-    pub(crate) windows: Option<WindowPlan>,
-    /// The columns of the result, then the keys it is sorted by, each in its register.
-    pub(crate) outputs: Vec<Code>,
-    pub(crate) distinct: Option<DistinctPlan>,
-    /// The same once more, where its rows can be read straight from the pages.
-    pub(crate) pipeline: Option<Box<node::Pipeline>>,
-    /// That of a query within an expression, which reads registers of the rows around it.
-    pub(crate) inner: Option<Box<node::Pipeline>>,
-}
-
-/// Which rows of a `DISTINCT` are the same.
-#[derive(Debug)]
-pub(crate) struct DistinctPlan {
-    /// One for each column.
-    pub(crate) collations: Vec<Collation>,
-    /// Whether equal rows come one after the other.
-    pub(crate) ordered: bool,
-}
-
 /// A loop as `EXPLAIN QUERY PLAN` tells it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct LevelWords {
     /// What the source is called.
     pub(crate) name: String,
@@ -214,17 +128,17 @@ pub(crate) struct Level {
     /// `None` where nobody asked for them.
     pub(crate) words: Option<Box<LevelWords>>,
     pub(crate) scan: Scan,
-    /// About how many rows it finds for each row of the loops around it, and how many rows there are
-    /// behind it.
+    /// About how many rows it finds for each row of the loops around it, and how many rows there
+    /// are behind it.
     pub(crate) rows: f64,
     pub(crate) estimate: f64,
     /// The number of its measure.
     pub(crate) measure: usize,
     /// The conditions that decide whether a row matches an outer join; others are in `filter`.
     pub(crate) on: Vec<Code>,
-    /// Whether rows of the loops around it stay without a match.
+    /// True where rows of the loops around it stay without a match.
     pub(crate) keeps_left: bool,
-    /// Whether its own rows stay without a match: they are given once all loops are done.
+    /// True where its own rows stay without a match: they are given once all loops are done.
     pub(crate) keeps_right: bool,
     /// How those are found; `None` where a hash table knows.
     pub(crate) unmatched: Option<Box<UnmatchedScan>>,
@@ -233,16 +147,6 @@ pub(crate) struct Level {
     pub(crate) late: Loads,
     /// Every register of the source, to be NULL where a left join finds no row.
     pub(crate) registers: Vec<Reg>,
-}
-
-impl Level {
-    /// How many levels its scan stands for.
-    pub(crate) fn width(&self) -> usize {
-        match &self.scan {
-            Scan::Pipeline(scan) => scan.levels,
-            _ => 1,
-        }
-    }
 }
 
 /// The rows of a table that found no match: those that others looked up are noted by their rowids.
@@ -268,7 +172,7 @@ pub(crate) struct Loads {
 pub(crate) struct Load {
     pub(crate) place: usize,
     pub(crate) reg: Reg,
-    /// Whether integers are reals that were stored short.
+    /// True where integers are reals that were stored short.
     pub(crate) real: bool,
     /// What records that end early hold.
     pub(crate) missing: Value,
@@ -280,7 +184,7 @@ pub(crate) enum Scan {
     Table(TableScan),
     Index(IndexScan),
     /// Either of them, read straight from the pages.
-    Pipeline(Box<PipelineScan>),
+    Columns(Box<PipelineScan>),
     /// A query's rows, which appear in its own registers.
     Query(Box<QueryPlan>),
     /// Rows kept in memory and found by a hash of their keys.
@@ -350,11 +254,11 @@ pub(crate) struct IndexScan {
     pub(crate) equal: Vec<(Code, Option<Affinity>, NullKey)>,
     pub(crate) low: Option<Bound>,
     pub(crate) high: Option<Bound>,
-    /// Whether the column of the range is stored in descending order.
+    /// True where the column of the range is stored in descending order.
     pub(crate) range_descending: bool,
-    /// Whether entries whose column of the range is NULL are left out where nothing bounds it.
+    /// True where entries whose column of the range is NULL are left out where nothing bounds it.
     pub(crate) above_null: bool,
-    /// Whether the entries are walked backwards.
+    /// True where the entries are walked backwards.
     pub(crate) descending: bool,
     /// Columns read from the entry.
     pub(crate) early: Loads,
@@ -362,7 +266,7 @@ pub(crate) struct IndexScan {
     pub(crate) table: Option<IndexedTable>,
 }
 
-/// Whether a NULL key finds rows (`IS NULL`) or none (`=`).
+/// True where a NULL key finds rows (`IS NULL`) or none (`=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NullKey {
     Finds,
@@ -415,8 +319,8 @@ pub(crate) enum EachCodes {
     List(Vec<Code>),
     /// The number of a query within an expression.
     Query(usize),
-    /// The rowids that all of these walks over indexes find, each of which leaves them in the register.
-    /// Those of each walk but the first ascend.
+    /// The rowids that all of these walks over indexes find, each of which leaves them in the
+    /// register. Those of each walk but the first ascend.
     Common(Vec<IndexScan>),
 }
 
@@ -430,9 +334,9 @@ pub(crate) struct HashScan {
     pub(crate) keys: Vec<HashKey>,
     /// The registers that are kept of every row.
     pub(crate) row: Vec<Reg>,
-    /// Whether the rows may differ when the enclosing query runs again.
+    /// True where the rows may differ when the enclosing query runs again.
     pub(crate) rebuild: bool,
-    /// Whether it is noted which rows found a match.
+    /// True where it is noted which rows found a match.
     pub(crate) marks: bool,
 }
 
@@ -443,7 +347,7 @@ pub(crate) struct HashKey {
     pub(crate) probe: Code,
     pub(crate) affinity: Option<Affinity>,
     pub(crate) collation: Collation,
-    /// Whether rows of equal keys are compared once more.
+    /// True where rows of equal keys are compared once more.
     pub(crate) near: bool,
 }
 
@@ -457,11 +361,11 @@ pub(crate) struct GroupPlan {
     /// The aggregate whose row that is: the only `min` or `max` there is.
     pub(crate) picks: Option<usize>,
     pub(crate) having: Option<Code>,
-    /// Whether the first row whose argument is not NULL has the only aggregate's value.
+    /// True where the first row whose argument is not NULL has the only aggregate's value.
     pub(crate) ends_early: bool,
-    /// Whether the rows of one group come one after the other.
+    /// True where the rows of one group come one after the other.
     pub(crate) ordered: bool,
-    /// Whether the groups are the rows of a `DISTINCT`, given out as they come.
+    /// True where the groups are the rows of a `DISTINCT`, given out as they come.
     pub(crate) distinct: bool,
     /// The number of its measure.
     pub(crate) measure: usize,
@@ -473,8 +377,9 @@ pub(crate) struct AggregatePlan {
     pub(crate) arguments: Vec<Code>,
     pub(crate) first: Reg,
     pub(crate) filter: Option<Code>,
-    /// In which order rows are taken, if in one: by codes, and how their values compare. The registers
-    /// of the keys count from the first argument; the values of the codes stand behind the arguments.
+    /// In which order rows are taken, if in one: by codes, and how their values compare. The
+    /// registers of the keys count from the first argument; the values of the codes stand behind
+    /// the arguments.
     pub(crate) order: Vec<Code>,
     pub(crate) sort: SortPlan,
     pub(crate) distinct: bool,

@@ -1,519 +1,375 @@
-//! Pipelines: selects whose rows stay on their pages until a column is asked for.
+//! The plan of a query: a tree of nodes, each over the rows of the nodes below.
 //!
-//! A pipeline is a chain of steps, each with the way to its rows and the predicates that they must
-//! meet, and what is made of a row that meets all of them: outputs, or groups. [`Node`] says which
-//! loop goes through the rows; it is chosen once, by [`super::lower`].
+//! The nodes of a select are chosen once, by [`super::lower`]; the executor matches on them when a
+//! run opens or steps a run and asks nothing else of the plan. `EXPLAIN` ([`super::tree`]) and
+//! `EXPLAIN QUERY PLAN` ([`super::explain`]) print these nodes.
+//!
+//! Rows are in registers, the registers of the node's query. Below [`Node::Pages`],
+//! [`Node::Computed`], [`Node::Probe`] and groups of either they are places on pages or columns of
+//! a batch.
 
-use shoal_store::{ColumnFinder, ColumnPlace, KeyOrder, Pgno};
+use std::sync::Arc;
 
-use crate::plan::{BodyPlan, Code, Compiler, GroupPlan, NullKey, QueryPlan, Reg};
-use crate::session::forced::Forced;
-use crate::value::{Affinity, Collation, Comparison, Pattern, Value, ValueRef, holds, text_of};
+use super::pipeline::{GroupColumn, Operand, Pipeline, constant};
+use super::{
+    GroupPlan, GroupScan, Level, LevelWords, PipelineScan, RowidRange, Scan, TakenScan, WindowPlan,
+};
+use crate::keep::{SortKey, SortPlan};
+use crate::parse::ast::CompoundOp;
+use crate::plan::{Code, Compiler, Reg};
+use crate::value::Collation;
 
-/// Most records that make up one joined row.
-pub(crate) const RECORDS_MAX: usize = 8;
+/// A query: the topmost node, and the registers of a row.
+#[derive(Debug)]
+pub(crate) struct QueryPlan {
+    pub(crate) node: Node,
+    /// The register of the first column; sort keys are behind the columns.
+    pub(crate) output: Reg,
+    pub(crate) width: usize,
+    /// The numbers of the queries in the expressions.
+    pub(crate) queries: Vec<usize>,
+    /// The number of its measure: see [`Analysis`](crate::session::Analysis).
+    pub(crate) measure: usize,
+}
 
-/// Most values that an index is sought by.
-pub(crate) const KEYS_MAX: usize = 16;
-
-/// Most values that the entries of [`Node::Seek`] are sought by.
-pub(crate) const SEEK_KEYS_MAX: usize = 4;
-
-/// The loop that goes through the rows of a pipeline.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Node {
-    /// At most one row, looked up by its rowid and asked nothing else.
-    Point { key: Operand },
-    /// The entries of an index that equal a key. A handful is found without a batch; the other node
-    /// finds more, and those whose keys need a conversion.
-    Seek(Box<Node>),
-    /// Rows looked up by the rowids of a list, or by those that several indexes have in common.
-    RowidList,
-    /// One table from its first leaf to its last, many rows at a time.
-    TableScan,
-    /// As a table scan whose rows are sorted and cut: of a row the first sort key is read before
-    /// other columns, which few rows need.
-    TopN,
-    /// The entries of one index in their order, many at a time, with the rows that they name.
-    IndexScan,
-    /// A table scan or an index scan, each of whose rows names at most one row of each other table.
-    LookupJoin,
-    /// One loop in the other, row by row.
-    NestedLoop {
-        /// The column of the outermost table, by its place in the record, whose values are rowids of
-        /// the next step, and the lookup that finds these: rows of one leaf are prefetched together.
-        prefetch: Option<(usize, usize)>,
+    /// One list of expressions for each row, each with its output register.
+    Values(Vec<Vec<Code>>),
+    /// Rows straight from the pages.
+    Pages(Box<PagesNode>),
+    /// Rows of pages whose outputs are computed many at a time.
+    Computed(Box<ComputedNode>),
+    /// Loops one in the other, row by row.
+    Loops(Box<LoopsNode>),
+    /// The one row taken by a recursion, or none.
+    Taken(Box<TakenNode>),
+    /// One row for each group, once all rows were taken.
+    Group(Box<GroupNode>),
+    /// Groups of rows in the order of their groups, each given at its end.
+    GroupInOrder(Box<GroupInOrderNode>),
+    /// Window functions over all rows.
+    Window(Box<WindowNode>),
+    /// Outputs of each row.
+    Project(Box<ProjectNode>),
+    /// Distinct rows.
+    Distinct(Box<DistinctNode>),
+    /// Rows in order; with bounds a top-N.
+    Sort(Box<SortNode>),
+    /// The rows within bounds.
+    Limit(Box<LimitNode>),
+    /// `UNION ALL`, `UNION`, `INTERSECT` and `EXCEPT`.
+    Compound(Box<CompoundNode>),
+    /// A recursive common table.
+    Recursion(Box<RecursionNode>),
+    /// A common table whose rows are made once.
+    Shared(Box<SharedNode>),
+    /// A query within an expression that is run for one row around it after the other, straight
+    /// from the pages: asked for its first row, or whether a value is among its rows.
+    Probe(Box<ProbeNode>),
+}
+
+/// A pipeline, and the register of its first output.
+#[derive(Debug)]
+pub(crate) struct PagesNode {
+    pub(crate) pipeline: Pipeline,
+    pub(crate) output: Reg,
+}
+
+/// A scan computing the outputs of its rows.
+#[derive(Debug)]
+pub(crate) struct ComputedNode {
+    /// Conditions without a source.
+    pub(crate) constant: Vec<Code>,
+    pub(crate) scan: PipelineScan,
+    /// The column of each output; `None` for an output equal in all rows.
+    pub(crate) row: Box<[Option<usize>]>,
+    /// The outputs equal in all rows, each with its register.
+    pub(crate) fixed: Vec<Code>,
+    /// The register of the first output.
+    pub(crate) output: Reg,
+}
+
+/// Nested loops over sources.
+#[derive(Debug)]
+pub(crate) struct LoopsNode {
+    /// Conditions without a source.
+    pub(crate) constant: Vec<Code>,
+    pub(crate) levels: Vec<Level>,
+}
+
+#[derive(Debug)]
+pub(crate) struct TakenNode {
+    pub(crate) scan: TakenScan,
+    pub(crate) conditions: Vec<Code>,
+    pub(crate) words: Option<Box<LevelWords>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct GroupNode {
+    pub(crate) plan: GroupPlan,
+    pub(crate) source: GroupSource,
+    /// The result's columns and the register of the first of them, where each is one of a group's
+    /// and every group is given.
+    pub(crate) given: Option<(Box<[GroupColumn]>, Reg)>,
+}
+
+/// The source of grouped rows.
+#[derive(Debug)]
+pub(crate) enum GroupSource {
+    /// A pipeline, the rows on their pages.
+    Pages(Box<Pipeline>),
+    /// Those of a scan, whose keys and arguments are computed many at a time, where constant
+    /// conditions hold.
+    Columns {
+        constant: Vec<Code>,
+        scan: Box<PipelineScan>,
+        group: GroupScan,
     },
-    /// The number of rows of a table, or entries of an index, from the cell counts of its leaves.
-    Count,
+    Loops(LoopsNode),
+}
+
+#[derive(Debug)]
+pub(crate) struct GroupInOrderNode {
+    pub(crate) plan: GroupPlan,
+    pub(crate) input: LoopsNode,
+}
+
+#[derive(Debug)]
+pub(crate) struct WindowNode {
+    pub(crate) plan: WindowPlan,
+    pub(crate) input: Node,
+}
+
+#[derive(Debug)]
+pub(crate) struct ProjectNode {
+    /// The columns of the result, then the sort keys, each in its register.
+    pub(crate) outputs: Vec<Code>,
+    pub(crate) input: Node,
+}
+
+#[derive(Debug)]
+pub(crate) struct DistinctNode {
+    pub(crate) input: Node,
+    /// One for each column.
+    pub(crate) collations: Vec<Collation>,
+    /// True where equal rows come one after the other.
+    pub(crate) ordered: bool,
+    /// The register of the first column, and the number of columns and sort keys.
+    pub(crate) output: Reg,
+    pub(crate) whole: usize,
+}
+
+/// How many rows are given, and how many are passed over before.
+#[derive(Debug)]
+pub(crate) struct Bounds {
+    pub(crate) limit: Option<Code>,
+    pub(crate) offset: Option<Code>,
+}
+
+#[derive(Debug)]
+pub(crate) struct SortNode {
+    pub(crate) input: Node,
+    pub(crate) sort: SortPlan,
+    pub(crate) bounds: Option<Bounds>,
+    pub(crate) output: Reg,
+    pub(crate) width: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct LimitNode {
+    pub(crate) input: Node,
+    pub(crate) bounds: Bounds,
+}
+
+#[derive(Debug)]
+pub(crate) struct CompoundNode {
+    pub(crate) first: QueryPlan,
+    pub(crate) rest: Vec<(CompoundOp, QueryPlan)>,
+    pub(crate) collations: Vec<Collation>,
+    pub(crate) output: Reg,
+    pub(crate) width: usize,
+}
+
+impl CompoundNode {
+    /// How many parts there are up to the last that is compared with those before it: none where
+    /// every part's rows are simply given, one part after the other.
+    pub(crate) fn compared(&self) -> usize {
+        let last = self.rest.iter().rposition(|(op, _)| *op != CompoundOp::UnionAll);
+        last.map_or(0, |last| last + 2)
+    }
+
+    /// A part, by number from 0; none behind the last.
+    pub(crate) fn part(&self, number: usize) -> Option<&QueryPlan> {
+        match number.checked_sub(1) {
+            None => Some(&self.first),
+            Some(number) => self.rest.get(number).map(|(_, plan)| plan),
+        }
+    }
+
+    /// The parts, from first to last.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &QueryPlan> {
+        std::iter::once(&self.first).chain(self.rest.iter().map(|(_, part)| part))
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct RecursionNode {
+    pub(crate) slot: usize,
+    pub(crate) first: QueryPlan,
+    pub(crate) steps: Vec<QueryPlan>,
+    pub(crate) distinct: bool,
+    pub(crate) collations: Vec<Collation>,
+    /// Which row is taken next; the registers are places in the row. Empty for the oldest.
+    pub(crate) order: Arc<[SortKey]>,
+    pub(crate) output: Reg,
+    pub(crate) width: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct SharedNode {
+    /// Where its rows are kept.
+    pub(crate) slot: usize,
+    pub(crate) plan: QueryPlan,
+    pub(crate) output: Reg,
+    pub(crate) width: usize,
+}
+
+/// A pipeline whose parameters are all registers.
+#[derive(Debug)]
+pub(crate) struct ProbeNode {
+    pub(crate) pipeline: Pipeline,
+    /// Where it makes one group of its rows.
+    pub(crate) group: Option<GroupPlan>,
+    pub(crate) outputs: Vec<Code>,
+    /// The order of the rows, and the register of the first output: the row asked for precedes all
+    /// others.
+    pub(crate) sort: Option<(SortPlan, Reg)>,
 }
 
 impl Node {
-    /// The node that goes through all rows, where the first finds a handful.
-    #[inline]
-    pub(crate) fn all_rows(&self) -> &Node {
+    /// The node whose rows are the same in any order, where nothing but their order is asked of the
+    /// topmost one.
+    pub(crate) fn unordered(&self) -> &Node {
         match self {
-            Node::Seek(rest) => rest,
-            other => other,
+            Node::Sort(sort) if sort.bounds.is_none() => &sort.input,
+            node => node,
         }
     }
 
-    /// Whether rows are given as places on pages, or in what was put together of several, from which
-    /// values are decoded when they are asked for.
-    #[inline]
-    pub(crate) fn is_lazy(&self) -> bool {
-        !matches!(self.all_rows(), Node::NestedLoop { .. } | Node::Count)
-    }
-}
-
-/// How the few rows of one table are found for one row of an enclosing query.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ProbeNode {
-    /// One by its rowid.
-    Point,
-    /// The entries of an index that equal a key, and their rows.
-    Seek,
-    /// The same, counted and not read.
-    Count,
-    /// By the loops of every pipeline.
-    Loops,
-}
-
-/// A select whose rows stay on their pages.
-#[derive(Debug)]
-pub(crate) struct Pipeline {
-    /// How the rows are gone through.
-    pub(crate) node: Node,
-    /// The number of its measure, that of its first level.
-    pub(crate) measure: usize,
-    /// How the rows of a query within an expression are found for one row around it.
-    pub(crate) probe: ProbeNode,
-    /// Predicates on none of its rows; of a query within an expression alone.
-    pub(crate) constant: Box<[Test]>,
-    pub(crate) levels: Box<[PipelineStep]>,
-    /// By number: the fields that are wanted of each record.
-    pub(crate) records: Box<[RecordPlan]>,
-    /// How many fields the records have together.
-    pub(crate) fields: usize,
-    /// The result's columns and sort keys, when each is a column, a constant or a parameter.
-    pub(crate) outputs: Option<Box<[Operand]>>,
-    /// Where each of them is in a row that is given as places on a page.
-    pub(crate) given: Box<[OutputPlace]>,
-    pub(crate) group: Option<GroupInput>,
-    /// The one record that all columns of the result are of, where that is one.
-    pub(crate) output_record: Option<usize>,
-    /// The roots of the tables whose rows are looked up, and of the indexes.
-    pub(crate) lookups: Box<[Pgno]>,
-    pub(crate) indexes: Box<[Pgno]>,
-    /// The number of the one database that all of it is in.
-    pub(crate) database: usize,
-    /// How many sets of rows there are that found a match.
-    pub(crate) marks: usize,
-    /// The number of the set whose rows the first table's scan skips.
-    pub(crate) skipped: Option<usize>,
-    /// For each table of which rows stay without a match: the select of those, whose rows come behind
-    /// these.
-    pub(crate) unmatched: Box<[Pipeline]>,
-    /// Choices that a test made in the place of the planner.
-    pub(crate) forced: Forced,
-}
-
-#[derive(Debug)]
-pub(crate) struct PipelineStep {
-    pub(crate) access: Access,
-    /// The record of the row; of an index's entry where the index is all that is read.
-    pub(crate) record: usize,
-    pub(crate) left_join: bool,
-    /// The number of the set in which rows are noted that found a match, and their rowid.
-    pub(crate) marks: Option<(usize, Operand)>,
-    /// Predicates on nothing of a row but its rowid, where it is looked up by that; on nothing but an
-    /// index's entry, where that names the row.
-    pub(crate) before: Box<[Test]>,
-    /// Predicates that decide whether a row matches a left join.
-    pub(crate) on: Box<[Test]>,
-    pub(crate) filter: Box<[Test]>,
-}
-
-/// How a level's rows are found.
-#[derive(Debug)]
-pub(crate) enum Access {
-    Rows {
-        root: Pgno,
-        low: Option<End>,
-        high: Option<End>,
-        descending: bool,
-    },
-    Rowid {
-        key: Operand,
-        lookup: usize,
-    },
-    Index(Box<IndexAccess>),
-    /// The rows that any arm finds, each once; of the outermost loop alone.
-    Any {
-        arms: Box<[Arm]>,
-        lookup: usize,
-    },
-    /// The rows that all arms find, by their rowids; of the outermost loop alone. The entries of each
-    /// arm but the first have one key.
-    Common {
-        arms: Box<[IndexAccess]>,
-        lookup: usize,
-    },
-}
-
-/// One of several ways to the rows of a table.
-#[derive(Debug)]
-pub(crate) enum Arm {
-    Rowid { key: Operand },
-    Rows { root: Pgno, low: Option<End>, high: Option<End> },
-    Index(IndexAccess),
-}
-
-#[derive(Debug)]
-pub(crate) struct IndexAccess {
-    /// The number of the lookup that finds its entries.
-    pub(crate) lookup: usize,
-    pub(crate) order: KeyOrder,
-    pub(crate) equal: Box<[(Operand, Option<Affinity>, NullKey)]>,
-    /// Where the range begins and ends, in the index's own direction. NULL is in no range.
-    pub(crate) start: Option<End>,
-    pub(crate) stop: Option<End>,
-    /// Whether the entries are walked backwards, from the stop to the start.
-    pub(crate) descending: bool,
-    /// The record of the entry.
-    pub(crate) entry: usize,
-    /// Where the entry has the rowid, and the lookup that finds the row, when the row is read.
-    pub(crate) row: Option<(usize, usize)>,
-    /// That rowid, where the row is read.
-    pub(crate) rowid: Option<Operand>,
-    /// Skips rows that were found before.
-    pub(crate) once: bool,
-}
-
-/// One end of a range.
-#[derive(Debug)]
-pub(crate) struct End {
-    pub(crate) value: Operand,
-    pub(crate) inclusive: bool,
-    pub(crate) affinity: Option<Affinity>,
-    /// Whether it stands for "above NULL", where nothing else bounds the range.
-    pub(crate) above_null: bool,
-}
-
-/// The fields wanted of a record.
-#[derive(Debug, Default)]
-pub(crate) struct RecordPlan {
-    /// Places in the record, ascending.
-    pub(crate) places: Box<[usize]>,
-    /// Finds all of them; the first ones, which predicates read; the others.
-    pub(crate) all: ColumnFinder,
-    pub(crate) early: ColumnFinder,
-    pub(crate) late: ColumnFinder,
-    /// The first sort key of a top-N, where nothing else is asked of rows first: its number among these.
-    pub(crate) key: Option<(usize, ColumnFinder)>,
-    /// Where the first one is kept among the fields of all records.
-    pub(crate) first: usize,
-}
-
-/// Where a value comes from.
-#[derive(Clone, Debug)]
-pub(crate) enum Operand {
-    Field {
-        record: usize,
-        /// Among the fields of all records; while it is being lowered the place in its own record.
-        field: usize,
-        /// Whether integers are reals that were stored short.
-        real: bool,
-        /// What records that end early hold.
-        missing: Value,
-    },
-    Rowid {
-        record: usize,
-    },
-    Constant(Value),
-    /// By number from 1. Those of a query within an expression are all registers, of which the first has
-    /// this number: what it reads of the rows around it is among them.
-    Parameter(usize),
-}
-
-/// A predicate on a row.
-#[derive(Debug)]
-pub(crate) enum Test {
-    Compare {
-        rule: Comparison,
-        left: Operand,
-        right: Operand,
-    },
-    IsNull {
-        operand: Operand,
-        not: bool,
-    },
-    /// `LIKE` or `GLOB` with a pattern that is a constant.
-    Like {
-        language: Pattern,
-        operand: Operand,
-        pattern: Box<[u8]>,
-        not: bool,
-    },
-}
-
-impl Test {
-    /// Whether a row meets the predicate, of which `value` gives the values of operands.
-    #[inline(always)]
-    pub(crate) fn holds<'v>(&'v self, value: impl Fn(&'v Operand) -> ValueRef<'v>) -> bool {
-        match self {
-            Test::Compare { rule, left, right } => holds(rule, value(left), value(right)),
-            Test::IsNull { operand, not } => (value(operand) == ValueRef::Null) != *not,
-            Test::Like { language, operand, pattern, not } => text_of(value(operand))
-                .is_some_and(|text| language.matches(pattern, &text, None) != *not),
-        }
-    }
-
-    pub(crate) fn operands(&self) -> impl Iterator<Item = &Operand> {
-        let (first, second) = match self {
-            Test::Compare { left, right, .. } => (left, Some(right)),
-            Test::IsNull { operand, .. } | Test::Like { operand, .. } => (operand, None),
-        };
-        [Some(first), second].into_iter().flatten()
-    }
-}
-
-impl Operand {
-    pub(crate) fn is_field_of(&self, wanted: usize) -> bool {
-        matches!(self, Operand::Field { record, .. } if *record == wanted)
-    }
-
-    /// Whether it is of that record, or of none.
-    pub(crate) fn is_at_most_of(&self, wanted: usize) -> bool {
-        match self {
-            Operand::Field { record, .. } | Operand::Rowid { record } => *record == wanted,
-            Operand::Constant(_) | Operand::Parameter(_) => true,
-        }
-    }
-
-    pub(crate) fn is_of(&self, wanted: usize) -> bool {
-        matches!(
-            self,
-            Operand::Field { record, .. } | Operand::Rowid { record } if *record == wanted
-        )
-    }
-}
-
-impl IndexAccess {
-    /// Whether its entries are found by equality with a few of its first columns, in their order.
-    pub(crate) fn is_by_equality(&self) -> bool {
-        let has_range = self.start.is_some() || self.stop.is_some();
-        let keys = 1..=SEEK_KEYS_MAX;
-        !has_range && !self.once && !self.descending && keys.contains(&self.equal.len())
-    }
-}
-
-/// The place of an output in a row, in so few bytes that reading them costs little.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OutputPlace {
-    /// The number of a field, or one of the two below.
-    pub(crate) field: u32,
-    /// Whether integers are reals that were stored short.
-    pub(crate) real: bool,
-    /// The record that it is of.
-    pub(crate) record: u8,
-}
-
-impl OutputPlace {
-    pub(crate) const ROWID: u32 = u32::MAX - 1;
-    /// No column of a row: a constant or a parameter.
-    pub(crate) const FIXED: OutputPlace = OutputPlace { field: u32::MAX, real: false, record: 0 };
-
-    /// Whether it is a column of a row, or its rowid.
-    pub(crate) fn is_of_row(self) -> bool {
-        self.field != OutputPlace::FIXED.field
-    }
-
-    pub(crate) fn of(operand: &Operand) -> OutputPlace {
-        // A row has few records.
-        match operand {
-            Operand::Field { record, field, real, .. } => match u32::try_from(*field) {
-                Ok(field) if field < OutputPlace::ROWID => {
-                    OutputPlace { field, real: *real, record: *record as u8 }
-                }
-                _ => OutputPlace::FIXED,
+    /// True where a few rows are found by equality with a key of one source, and nothing else is
+    /// done.
+    pub(crate) fn finds_by_key(&self) -> bool {
+        let loops = match self {
+            Node::Project(project) => match &project.input {
+                Node::Loops(loops) => &**loops,
+                Node::Group(group) => match &group.source {
+                    GroupSource::Loops(loops) if group.plan.keys.is_empty() => loops,
+                    _ => return false,
+                },
+                _ => return false,
             },
-            Operand::Rowid { record } => {
-                OutputPlace { field: OutputPlace::ROWID, real: false, record: *record as u8 }
+            _ => return false,
+        };
+        let [level] = &*loops.levels else { return false };
+        let by_key = match &level.scan {
+            Scan::Table(scan) => matches!(scan.range, RowidRange::Equal(_)),
+            Scan::Index(scan) => !scan.equal.is_empty(),
+            _ => false,
+        };
+        by_key && !level.keeps_left && !level.keeps_right
+    }
+
+    /// The pipelines whose rows are given one after the other: those of pages, or of parts that are
+    /// all pages and are not compared. None for any other node.
+    pub(crate) fn pipelines(&self) -> Option<impl Iterator<Item = &Pipeline>> {
+        let is_plain = match self {
+            Node::Pages(_) => true,
+            Node::Compound(compound) => {
+                let is_pages = |part: &QueryPlan| matches!(part.node, Node::Pages(_));
+                compound.compared() == 0 && compound.parts().all(is_pages)
             }
-            Operand::Constant(_) | Operand::Parameter(_) => OutputPlace::FIXED,
-        }
-    }
-
-    /// Where the column is in a row whose fields begin there.
-    pub(crate) fn place(self, fields: &[ColumnPlace], from: u32) -> Option<ColumnPlace> {
-        fields.get(from.wrapping_add(self.field) as usize).copied()
-    }
-
-    /// The place of an operand in a row that was put together of its outputs, by the output's number.
-    pub(crate) fn of_output(number: usize, operand: &Operand) -> OutputPlace {
-        match (operand, u32::try_from(number)) {
-            (Operand::Field { real, .. }, Ok(field)) => {
-                OutputPlace { field, real: *real, record: 0 }
-            }
-            (Operand::Rowid { .. }, Ok(field)) => OutputPlace { field, real: false, record: 0 },
-            _ => OutputPlace::FIXED,
-        }
+            _ => false,
+        };
+        is_plain.then(|| all_pipelines(self).flatten())
     }
 }
 
-/// A group's keys and the arguments of its aggregates.
-#[derive(Debug)]
-pub(crate) struct GroupInput {
-    pub(crate) keys: Box<[(Operand, Collation)]>,
-    /// One for each aggregate; `None` for `count(*)`.
-    pub(crate) arguments: Box<[Option<Operand>]>,
-    /// What else aggregates are given, one for each, or none for all where that is nothing.
-    pub(crate) more: Box<[MoreOfAggregate]>,
-    pub(crate) kept: Box<[Operand]>,
-    /// The result's columns, where each is one of these and every group is given.
-    pub(crate) given: Option<Box<[GroupColumn]>>,
-}
-
-/// What an aggregate is given beside an argument.
-#[derive(Debug, Default)]
-pub(crate) struct MoreOfAggregate {
-    pub(crate) second: Option<Operand>,
-    /// What must hold of the rows that it takes.
-    pub(crate) filter: Option<Operand>,
-}
-
-impl MoreOfAggregate {
-    /// Whether it is given anything.
-    pub(crate) fn is_any(&self) -> bool {
-        self.second.is_some() || self.filter.is_some()
-    }
-}
-
-/// A column of a result by its number in a group.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum GroupColumn {
-    /// A value of the row that is kept.
-    Kept(usize),
-    Aggregate(usize),
-}
-
-impl GroupColumn {
-    pub(crate) fn of(code: &Code, group: &GroupPlan) -> Option<GroupColumn> {
-        let reg = code.copied()?;
-        if let Some(number) = group.aggregates.iter().position(|it| it.result == reg) {
-            return Some(GroupColumn::Aggregate(number));
-        }
-        Some(GroupColumn::Kept(group.kept.iter().position(|&kept| kept == reg)?))
-    }
-}
-
-/// A whole statement that is pipelines: one after the other, or compared with one another.
+/// A whole statement of pipelines: one after the other, or compared with one another.
 #[derive(Debug)]
 pub(crate) struct Root {
     pub(crate) limit: Option<Operand>,
     pub(crate) offset: Option<Operand>,
-    /// Whether rows of the parts are compared.
+    /// True where rows of the parts are compared, and kept.
     pub(crate) compares: bool,
-    /// Whether more is kept the more rows there are.
-    pub(crate) keeps: bool,
-    /// The number of the one database that all parts are in.
+    /// True where rowids are kept: of rows that found a match, or that indexes have in common.
+    pub(crate) keeps_rowids: bool,
+    /// The number of the one database of all parts.
     pub(crate) database: usize,
 }
 
 impl Root {
-    /// What a query is when its rows are those of pipelines.
+    /// The root of a query of pipelines; `None` for any other.
     pub(crate) fn of(query: &QueryPlan, compiler: &Compiler) -> Option<Root> {
-        let QueryPlan { body, sort, limit, offset, output: _, width: _, queries: _, measure: _ } =
-            query;
-        if sort.is_some() || root_parts(body).any(|it| it.is_none()) {
+        let node = &query.node;
+        if root_parts(node).any(|it| it.is_none()) {
             return None;
         }
         let operand = |code: &Option<Code>| match code {
             None => Some(None),
             Some(code) => Some(Some(constant(code.in_place()?, compiler)?)),
         };
-        let compares = matches!(body, BodyPlan::Compound(plan) if !plan.is_chain());
-        let keeps = compares || root_parts(body).flatten().any(Pipeline::keeps_rowids);
-        let mut databases = root_parts(body).flatten().map(|pipeline| pipeline.database);
+        let compares = compound_of(node).is_some_and(|compound| compound.compared() > 0);
+        let keeps_rowids = root_parts(node).flatten().any(Pipeline::keeps_rowids);
+        let mut databases = root_parts(node).flatten().map(|pipeline| pipeline.database);
         let database = databases.next()?;
         if databases.any(|other| other != database) {
             return None;
         }
-        let (limit, offset) = (operand(limit)?, operand(offset)?);
-        Some(Root { limit, offset, compares, keeps, database })
+        let (limit, offset) = match node {
+            Node::Limit(node) => (operand(&node.bounds.limit)?, operand(&node.bounds.offset)?),
+            _ => (None, None),
+        };
+        Some(Root { limit, offset, compares, keeps_rowids, database })
     }
 }
 
-/// The parts of a query's body whose rows are simply given one after the other; `None` for one that
-/// is no pipeline of columns.
-pub(crate) fn parts(body: &BodyPlan) -> impl Iterator<Item = Option<&Pipeline>> {
-    let compares = matches!(body, BodyPlan::Compound(plan) if !plan.is_chain());
-    let none = compares.then_some(None);
-    none.into_iter().chain(root_parts(body).filter(move |_| !compares))
+/// The compound below the bounds of a statement.
+pub(crate) fn compound_of(node: &Node) -> Option<&CompoundNode> {
+    match body(node) {
+        Node::Compound(compound) => Some(compound),
+        _ => None,
+    }
 }
 
-/// The parts of a query's body, however they are combined; `None` for one that is no pipeline of
-/// columns. Rows without a match are a part of their own, which is not compared.
-pub(crate) fn root_parts(body: &BodyPlan) -> impl Iterator<Item = Option<&Pipeline>> {
-    let compares = matches!(body, BodyPlan::Compound(plan) if !plan.is_chain());
-    let fits = move |pipeline: &&Pipeline| {
-        pipeline.outputs.is_some() && !(compares && pipeline.notes_matches())
+/// The node below the bounds.
+fn body(node: &Node) -> &Node {
+    match node {
+        Node::Limit(limit) => &limit.input,
+        node => node,
+    }
+}
+
+/// The parts of a statement, however they are combined; `None` for one that is no pipeline. Rows
+/// without a match are a part of their own, which is not compared.
+pub(crate) fn root_parts(node: &Node) -> impl Iterator<Item = Option<&Pipeline>> {
+    let node = body(node);
+    let compares = matches!(node, Node::Compound(compound) if compound.compared() > 0);
+    all_pipelines(node).map(move |it| it.filter(|pipeline| !(compares && pipeline.notes_matches())))
+}
+
+fn all_pipelines(node: &Node) -> impl Iterator<Item = Option<&Pipeline>> {
+    let (alone, parts) = match node {
+        Node::Compound(compound) => (None, Some(compound.parts())),
+        node => (Some(node), None),
     };
-    let (alone, first, rest) = match body {
-        BodyPlan::Compound(plan) => (None, Some(&plan.first), &plan.rest[..]),
-        other => (Some(other), None, &[][..]),
-    };
-    let parts = first.into_iter().chain(rest.iter().map(|(_, part)| part));
-    alone.into_iter().chain(parts.map(part_body)).flat_map(move |body| {
-        let first = match body {
-            BodyPlan::Select(select) => select.pipeline.as_deref().filter(fits),
+    let parts = parts.into_iter().flatten().map(|part| &part.node);
+    alone.into_iter().chain(parts).flat_map(|node| {
+        let first = match node {
+            Node::Pages(pages) => Some(&pages.pipeline),
             _ => None,
         };
         let unmatched = first.map_or(&[][..], |pipeline| &pipeline.unmatched);
         std::iter::once(first).chain(unmatched.iter().map(Some))
     })
-}
-
-/// The body of a part of a compound, which has neither order nor bounds of its own.
-fn part_body(part: &QueryPlan) -> &BodyPlan {
-    &part.body
-}
-
-/// A register that nothing writes while the statement runs.
-pub(crate) fn constant(reg: Reg, compiler: &Compiler) -> Option<Operand> {
-    if let Some((_, value)) = compiler.constants.iter().find(|(known, _)| *known == reg) {
-        return Some(Operand::Constant(value.clone()));
-    }
-    let (_, number) = compiler.parameters.iter().find(|(known, _)| *known == reg)?;
-    Some(Operand::Parameter(*number))
-}
-
-impl Pipeline {
-    /// Whether more is kept the more rows there are: rows that found a match, or rowids that indexes
-    /// have in common.
-    pub(crate) fn keeps_rowids(&self) -> bool {
-        let is_common = |level: &PipelineStep| matches!(level.access, Access::Common { .. });
-        self.notes_matches() || self.levels.first().is_some_and(is_common)
-    }
-
-    /// Whether it notes which rows found a match, or gives those that found none.
-    pub(crate) fn notes_matches(&self) -> bool {
-        self.marks > 0
-    }
-
-    /// Whether each row is found by a key, so that finding all of them costs little.
-    pub(crate) fn is_by_key(&self) -> bool {
-        self.levels.iter().all(|level| match &level.access {
-            Access::Rowid { .. } => true,
-            Access::Index(access) => !access.equal.is_empty(),
-            Access::Rows { .. } | Access::Any { .. } | Access::Common { .. } => false,
-        })
-    }
-
-    /// Whether the first row is found without all others being found.
-    pub(crate) fn has_first(&self) -> bool {
-        let inner = self.levels.get(1..).unwrap_or_default();
-        inner.iter().all(|level| matches!(level.access, Access::Rowid { .. }))
-    }
 }

@@ -17,7 +17,7 @@ pub(super) struct Wanted<'e> {
     keys: Vec<WantedKey<'e>>,
     /// How many of them are taken.
     limit: Option<f64>,
-    /// Whether it is enough that rows which are equal by the keys come one after the other.
+    /// True where it is enough that rows which are equal by the keys come one after the other.
     together: bool,
 }
 
@@ -33,10 +33,10 @@ struct WantedKey<'e> {
 pub(super) struct Choice<'e> {
     /// Their places in the list.
     pub(super) places: Vec<usize>,
-    /// The way to the rows of the first one, where it was decided on: by the wanted order, or because there
-    /// is no other.
+    /// The way to the rows of the first one, where it was decided on: by the wanted order, or
+    /// because there is no other.
     pub(super) first: Option<Path<'e>>,
-    /// Whether the rows come in the wanted order, and if so whether the first source is read
+    /// True where the rows come in the wanted order, and if so whether the first source is read
     /// backwards for it.
     pub(super) descending: Option<bool>,
 }
@@ -213,8 +213,8 @@ fn greedy(frame: &Frame<'_>, first: Option<(usize, &Path<'_>)>) -> Partial {
     partial
 }
 
-/// Whether a way to the rows of the first source gives them in the wanted order, and if so whether
-/// it must run backwards.
+/// True where a way to the rows of the first source gives them in the wanted order, and if so
+/// whether it must run backwards.
 fn in_order(frame: &Frame<'_>, place: usize, path: &Path<'_>, wanted: &Wanted<'_>) -> Option<bool> {
     let source = &frame.sources[place];
     let walk = Walk::of(frame, place, path)?;
@@ -257,8 +257,8 @@ fn in_order(frame: &Frame<'_>, place: usize, path: &Path<'_>, wanted: &Wanted<'_
 enum Walk<'e> {
     /// By their rowids, or a single row.
     Rowids { one_row: bool },
-    /// By the columns of an index behind the first `equal`, which are the same in all rows. Those up
-    /// to `unique` tell any two rows of the select apart.
+    /// By the columns of an index behind the first `equal`, which are the same in all rows. Those
+    /// up to `unique` tell any two rows of the select apart.
     Index { columns: Vec<KeyColumn<'e>>, equal: usize, unique: usize, constant: Vec<bool> },
 }
 
@@ -295,7 +295,7 @@ impl<'e> Walk<'e> {
         Some(Walk::Index { columns, equal: equal.len(), unique, constant })
     }
 
-    /// Whether an expression has one value in all rows.
+    /// True where an expression has one value in all rows.
     fn is_constant(&self, source: &Source, expr: &Expr, collation: Collation) -> bool {
         let Walk::Index { columns, constant, .. } = self else { return false };
         columns.iter().zip(constant).any(|(column, constant)| {
@@ -308,7 +308,7 @@ fn is_rowid(source: &Source, expr: &Expr) -> bool {
     matches!(expr, Expr::Column { source: of, column: ROWID } if *of == source.id)
 }
 
-/// Whether a way to the rows of the first source gives those that are equal by all of the
+/// True where a way to the rows of the first source gives those that are equal by all of the
 /// expressions one after the other.
 pub(super) fn brings_together(
     frame: &Frame<'_>,
@@ -414,7 +414,7 @@ fn groups<'e>(
     Wanted { keys: wanted, limit: None, together: true }
 }
 
-/// Whether the groups of rows that a way gives come in the order asked for, and if so whether it
+/// True where the groups of rows that a way gives come in the order asked for, and if so whether it
 /// must run backwards.
 pub(super) fn walk_in_order(
     frame: &Frame<'_>,
@@ -462,7 +462,7 @@ fn end_of_order(select: &Select) -> Option<Wanted<'_>> {
     Some(Wanted { keys: vec![key], limit: Some(1.0), together: false })
 }
 
-/// Whether groups, which are given out by their keys, come in the order asked for.
+/// True where groups, which are given out by their keys, come in the order asked for.
 pub(super) fn groups_in_order(
     select: &Select,
     keys: &[(Expr, Collation)],
@@ -477,8 +477,8 @@ pub(super) fn groups_in_order(
         })
 }
 
-/// Whether a walk over an index may leave out the entries before the first that is not NULL: where
-/// the first key that the walk does not seek is what the `min` or `max` is taken of.
+/// True where a walk over an index may leave out the entries before the first that is not NULL:
+/// where the first key that the walk does not seek is what the `min` or `max` is taken of.
 pub(super) fn skips_nulls(select: &Select, place: usize, path: &Path<'_>) -> bool {
     let source = &select.sources[place];
     let argument = select.aggregates.first().and_then(|aggregate| aggregate.arguments.first());

@@ -1,12 +1,13 @@
 //! Scans that take their rows from a pipeline: those of the first tables of a select are found as
-//! many at a time as lie on a leaf, joined, and asked the conditions that are simple enough where they
-//! are stored. What a pipeline cannot compute is computed once columns are read, of many rows at a
-//! time: conditions, and where those are all that is left to be asked, the columns of the result or what
-//! groups are made of.
+//! many at a time as lie on a leaf, joined, and asked the conditions that are simple enough where
+//! they are stored. What a pipeline cannot compute is computed once columns are read, of many rows
+//! at a time: conditions, and where those are all that is left to be asked, the columns of the
+//! result or what groups are made of.
 
-use super::lower::lower_scan;
-use super::node::{GroupColumn, GroupInput, MoreOfAggregate, Operand, Pipeline, constant};
-use super::{AggregatePlan, DistinctPlan, GroupPlan, Level, Loads, Scan, SelectPlan};
+use super::lower::{DistinctDraft, SelectDraft};
+use super::lower_pages::lower_scan;
+use super::pipeline::{GroupColumn, GroupInput, MoreOfAggregate, Operand, Pipeline, constant};
+use super::{AggregatePlan, GroupPlan, Level, Loads, Scan};
 use crate::plan::{Code, ColumnTable, Compiler, Reg};
 use crate::session::forced::ForcedCarrier;
 use crate::value::Value;
@@ -19,8 +20,6 @@ pub(crate) struct PipelineScan {
     pub(crate) registers: Box<[Reg]>,
     /// How many of them are read before conditions are asked.
     pub(crate) early: usize,
-    /// How many levels it stands for: its own and those behind it.
-    pub(crate) levels: usize,
     /// What is asked of rows many at a time.
     pub(crate) conditions: Box<[Code]>,
     /// What is computed of those that are left.
@@ -29,12 +28,8 @@ pub(crate) struct PipelineScan {
     pub(crate) table: ColumnTable,
     /// The columns that it gives of a row, and the registers they go to.
     pub(crate) given: Box<[(usize, Reg)]>,
-    /// The columns of the result, where those are given: `None` for one that is the same for all rows.
-    pub(crate) row: Option<Box<[Option<usize>]>>,
-    /// Whether anything of it runs a query.
+    /// True where anything of it runs a query.
     pub(crate) runs_query: bool,
-    /// What groups are made of, where its rows can be taken into groups many at a time.
-    pub(crate) group: Option<GroupScan>,
 }
 
 /// Groups of rows whose keys and arguments are columns.
@@ -66,30 +61,38 @@ impl GroupCode {
     }
 }
 
-impl PipelineScan {
-    /// Makes the scan of the first level of a select one of these, for as many levels as their rows can be
-    /// found so. What cannot be computed of many rows at a time is left to that level and to the select.
-    ///
-    /// Rows of a `DISTINCT` of which all are wanted are taken as groups.
-    pub(crate) fn replace(select: &mut SelectPlan, is_bounded: bool, compiler: &mut Compiler) {
-        if !compiler.forced.allows(ForcedCarrier::Columns) {
-            return;
-        }
-        let levels = &mut select.levels;
-        let is_asked = |code: &Code| code.predicate().is_some();
-        let rest = levels.iter().position(|level| !level.filter.iter().all(is_asked));
-        // Rows that a condition leaves out are not joined with others before it is asked.
-        let most = rest.map_or(levels.len(), |last| last + 1);
-        for count in (1..=most).rev() {
-            if levels[..count].iter().all(fits_pipeline) && feed(levels, count, compiler) {
-                compute(select, is_bounded, compiler);
-                return;
-            }
-        }
-    }
+/// What became of a select, as far as its rows are columns.
+pub(super) enum Carried {
+    /// Rows of the first loops at most; conditions, groups and outputs are left to the select.
+    Rows,
+    /// Whole rows: the column of each output; `None` for one that is the same for all rows.
+    Outputs(Box<[Option<usize>]>),
+    /// Rows that are taken into groups many at a time.
+    Groups(GroupScan),
 }
 
-/// Replaces the scans of so many levels, if that can be done.
+/// Makes the first loops of a select one scan that reads columns, as many of them as their rows can
+/// be found so. Expressions without columns are left to the loop and to the select.
+///
+/// Rows of a `DISTINCT` of which all are wanted are taken as groups.
+pub(super) fn carry(draft: &mut SelectDraft, is_limited: bool, compiler: &mut Compiler) -> Carried {
+    if !compiler.forced.allows(ForcedCarrier::Columns) {
+        return Carried::Rows;
+    }
+    let levels = &mut draft.levels;
+    let is_asked = |code: &Code| code.predicate().is_some();
+    let rest = levels.iter().position(|level| !level.filter.iter().all(is_asked));
+    // Rows that a condition leaves out are not joined with others before it is asked.
+    let most = rest.map_or(levels.len(), |last| last + 1);
+    for count in (1..=most).rev() {
+        if levels[..count].iter().all(fits_pipeline) && feed(levels, count, compiler) {
+            return compute(draft, is_limited, compiler);
+        }
+    }
+    Carried::Rows
+}
+
+/// Replaces so many levels by one scan, if that can be done.
 fn feed(levels: &mut Vec<Level>, count: usize, compiler: &Compiler) -> bool {
     let behind = levels.split_off(count);
     let (mut first, mut late) = (Vec::new(), Vec::new());
@@ -102,49 +105,52 @@ fn feed(levels: &mut Vec<Level>, count: usize, compiler: &Compiler) -> bool {
     let (early, mut registers) = (first.len(), first);
     registers.append(&mut late);
     let copied = |&reg: &Reg| Code::register(reg);
-    let mut select = SelectPlan {
+    let mut draft = SelectDraft {
         constant: Vec::new(),
         levels: std::mem::take(levels),
         group: None,
         windows: None,
         outputs: registers.iter().map(copied).collect(),
         distinct: None,
-        pipeline: None,
-        inner: None,
     };
     let mut rest = Vec::new();
     let mut pipeline = None;
     // Conditions that look simple may ask for what queries around this one read.
     for asks in [true, false] {
-        if let (None, Some(last)) = (&pipeline, select.levels.last_mut()) {
+        if let (None, Some(last)) = (&pipeline, draft.levels.last_mut()) {
             let filter = std::mem::take(&mut last.filter).into_iter().chain(rest.drain(..));
             (last.filter, rest) = filter.partition(|code| asks && code.predicate().is_some());
-            pipeline = lower_scan(&select, None, compiler);
+            pipeline = lower_scan(&draft, None, compiler);
         }
     }
-    *levels = select.levels;
+    *levels = draft.levels;
     let is_fed = pipeline.is_some();
-    if let Some(pipeline) = pipeline {
-        for level in &mut *levels {
-            (level.scan, level.late) = (Scan::Nothing, Loads::default());
-            level.filter.clear();
-        }
-        if let Some(level) = levels.first_mut() {
-            level.scan = Scan::Pipeline(Box::new(PipelineScan {
-                pipeline,
-                registers: registers.into(),
-                early,
-                levels: count,
-                conditions: Box::default(),
-                outputs: Box::default(),
-                table: ColumnTable::default(),
-                given: Box::default(),
-                row: None,
-                runs_query: false,
-                group: None,
-            }));
-            level.filter = rest;
-        }
+    if let (Some(pipeline), [first, ..], [.., last]) = (pipeline, &**levels, &**levels) {
+        let scan = PipelineScan {
+            pipeline,
+            registers: registers.into(),
+            early,
+            conditions: Box::default(),
+            outputs: Box::default(),
+            table: ColumnTable::default(),
+            given: Box::default(),
+            runs_query: false,
+        };
+        let fed = Level {
+            words: None,
+            scan: Scan::Columns(Box::new(scan)),
+            rows: last.rows,
+            estimate: last.estimate,
+            measure: first.measure,
+            on: Vec::new(),
+            keeps_left: false,
+            keeps_right: false,
+            unmatched: None,
+            filter: rest,
+            late: Loads::default(),
+            registers: levels.iter().flat_map(|level| level.registers.iter().copied()).collect(),
+        };
+        *levels = vec![fed];
     } else if let Some(last) = levels.last_mut() {
         last.filter.append(&mut rest);
     }
@@ -153,23 +159,23 @@ fn feed(levels: &mut Vec<Level>, count: usize, compiler: &Compiler) -> bool {
 }
 
 /// Makes the scan of the first level compute what can be computed of many rows at a time.
-fn compute(select: &mut SelectPlan, is_bounded: bool, compiler: &mut Compiler) {
-    if !is_bounded {
-        group_distinct(select, compiler);
+fn compute(draft: &mut SelectDraft, is_limited: bool, compiler: &mut Compiler) -> Carried {
+    if !is_limited {
+        group_distinct(draft, compiler);
     }
     let compiler = &*compiler;
     let by_row = |code: &Code| compiler.is_by_row(code);
-    let SelectPlan { levels, group, windows, outputs, distinct, .. } = select;
-    let count = levels.len();
-    let Some(Level { scan: Scan::Pipeline(piped), filter, .. }) = levels.first_mut() else {
-        return;
+    let SelectDraft { levels, group, windows, outputs, distinct, .. } = draft;
+    let is_alone = levels.len() == 1;
+    let Some(Level { scan: Scan::Columns(piped), filter, .. }) = levels.first_mut() else {
+        return Carried::Rows;
     };
     let conditions = std::mem::take(filter).into_iter();
     let (conditions, rest): (Vec<Code>, _) = conditions.partition(|code| !by_row(code));
     *filter = rest;
     piped.conditions = conditions.into();
     // Whether there is nothing between its rows and what becomes of them.
-    let is_whole = piped.levels == count && filter.is_empty();
+    let is_whole = is_alone && filter.is_empty();
     let loaded = &piped.registers;
     let gives_outputs =
         is_whole && group.is_none() && windows.is_none() && !outputs.iter().any(by_row);
@@ -186,11 +192,14 @@ fn compute(select: &mut SelectPlan, is_bounded: bool, compiler: &mut Compiler) {
             std::mem::replace(code, Code::register(result))
         });
         piped.outputs = taken.filter(|code| code.copied().is_none()).collect();
-        (piped.table, piped.row) = (table, Some(row));
-        return;
+        piped.table = table;
+        return Carried::Outputs(row);
     }
+    let mut carried = Carried::Rows;
     let grouped = match group {
-        Some(group) if is_whole => codes_of(group, compiler).map(|codes| (group, codes)),
+        Some(group) if is_whole && !group.ordered => {
+            codes_of(group, compiler).map(|codes| (group, codes))
+        }
         _ => None,
     };
     if let Some((group, codes)) = grouped {
@@ -205,22 +214,23 @@ fn compute(select: &mut SelectPlan, is_bounded: bool, compiler: &mut Compiler) {
         let is_given = windows.is_none() && distinct.is_none() && group.having.is_none();
         let given = outputs.iter().map(|code| GroupColumn::of(code, group).filter(|_| is_given));
         let given = given.collect();
-        let group = group_input((group, given), &piped.table, compiler);
-        piped.group = group.map(|group| GroupScan { computed, group });
+        if let Some(group) = group_input((group, given), &piped.table, compiler) {
+            carried = Carried::Groups(GroupScan { computed, group });
+        }
     } else {
         piped.table = ColumnTable::new(loaded, piped.conditions.iter());
     }
     let given = piped.registers.iter().filter_map(|&reg| Some((piped.table.column(reg)?, reg)));
     piped.given = given.collect();
+    carried
 }
 
-/// Makes groups without aggregates of rows of which each is wanted once, where those can be taken many at a
-/// time: what they are told apart by is what they are.
-fn group_distinct(select: &mut SelectPlan, compiler: &mut Compiler) {
-    let SelectPlan { levels, group, windows, outputs, distinct, .. } = select;
-    let Some(Level { scan: Scan::Pipeline(piped), filter, .. }) = levels.first() else { return };
-    let is_whole =
-        piped.levels == levels.len() && !filter.iter().any(|code| compiler.is_by_row(code));
+/// Makes groups without aggregates of rows of which each is wanted once, where those can be taken
+/// many at a time: what they are told apart by is what they are.
+fn group_distinct(draft: &mut SelectDraft, compiler: &mut Compiler) {
+    let SelectDraft { levels, group, windows, outputs, distinct, .. } = draft;
+    let [Level { scan: Scan::Columns(piped), filter, .. }] = &**levels else { return };
+    let is_whole = !filter.iter().any(|code| compiler.is_by_row(code));
     // What varies with the row: the others are in their registers once.
     let varies = |code: &Code| {
         let is_loaded = |reg: Reg| piped.registers.contains(&reg);
@@ -235,7 +245,7 @@ fn group_distinct(select: &mut SelectPlan, compiler: &mut Compiler) {
         }
         _ => return,
     }
-    let Some(DistinctPlan { collations, .. }) = distinct.take() else { return };
+    let Some(DistinctDraft { collations, .. }) = distinct.take() else { return };
     let kept: Vec<Reg> = outputs.iter().map(|code| code.result).collect();
     let outputs = outputs.iter_mut().map(|code| {
         let result = code.result;
@@ -319,7 +329,7 @@ fn group_input(
     })
 }
 
-/// Whether all that is known of a level is what a pipeline can say of it.
+/// True where all that is known of a level is what a pipeline can say of it.
 fn fits_pipeline(level: &Level) -> bool {
     let read: Vec<Reg> = read_early(&level.scan).chain(loaded(&level.late)).collect();
     // Where a left join finds no row these are NULL.

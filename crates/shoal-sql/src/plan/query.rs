@@ -1,14 +1,22 @@
-//! Planning of a whole query: its body, then order and bounds around it.
+//! Planning of a whole query: the body, then order and bounds around the body.
 
-use super::{BodyPlan, CompoundPlan, QueryPlan, RecursivePlan, SharedPlan};
+use super::node::{
+    Bounds, CompoundNode, LimitNode, Node, QueryPlan, RecursionNode, SharedNode, SortNode,
+};
+use super::select::RowOrder;
 use crate::keep::{SortKey, SortPlan};
-use crate::plan::{Compiler, Reg};
+use crate::plan::{Asked, Compiler, Reg};
 use crate::resolve::tree::{Body, Expr, Key, OrderKey, Query};
 use crate::value::Value;
 
 impl Compiler {
     /// Plans a query; its rows will appear in registers of their own.
     pub(crate) fn plan_query(&mut self, query: &Query) -> QueryPlan {
+        self.plan_asked(query, None)
+    }
+
+    /// Plans a query, `asked` no more by an expression where present.
+    pub(super) fn plan_asked(&mut self, query: &Query, asked: Option<Asked>) -> QueryPlan {
         if let Body::Shared(shared) = &query.body
             && !self.made_once[shared.slot]
         {
@@ -25,65 +33,61 @@ impl Compiler {
             Key::Output(number) => *number,
             Key::Expr(_) => width,
         });
-        let order = (query.order_by.as_slice(), limited, chooses);
-        let (body, sorted) = self.plan_body(&query.body, output, width, order);
-        let sort = (!sorted && !query.order_by.is_empty()).then(|| {
-            let mut next = output + width;
-            let keys = query
-                .order_by
-                .iter()
-                .map(|key| SortKey {
-                    reg: match &key.key {
-                        Key::Output(index) => output + index,
-                        Key::Expr(_) => {
-                            next += 1;
-                            next - 1
-                        }
-                    },
-                    descending: key.descending,
-                    nulls_first: key.nulls_first,
-                    collation: key.collation,
-                })
-                .collect();
-            SortPlan { keys }
-        });
+        let order = RowOrder {
+            order_by: &query.order_by,
+            limit: limited,
+            has_limit: query.limit.is_some(),
+            chooses,
+            asked,
+        };
+        let (input, sorted) = self.plan_body(&query.body, output, width, order);
+        let sort = (!sorted && !query.order_by.is_empty())
+            .then(|| sort_plan(&query.order_by, output, width));
         let limit = query.limit.as_ref().map(|limit| self.code(limit));
         let offset = query.offset.as_ref().map(|offset| self.code(offset));
+        let is_bounded = limit.is_some() || offset.is_some();
+        // A probe gives a first row or a value; admitted bounds change neither.
+        let is_probe = matches!(input, Node::Probe(_));
+        let bounds = (is_bounded && !is_probe).then_some(Bounds { limit, offset });
+        let node = match (sort, bounds) {
+            (Some(sort), _) if is_probe => {
+                let Node::Probe(mut probe) = input else { unreachable!("it is a probe") };
+                probe.sort = Some((sort, output));
+                Node::Probe(probe)
+            }
+            (Some(sort), bounds) => {
+                Node::Sort(Box::new(SortNode { input, sort, bounds, output, width }))
+            }
+            (None, Some(bounds)) => Node::Limit(Box::new(LimitNode { input, bounds })),
+            (None, None) => input,
+        };
         let queries = std::mem::replace(&mut self.own_queries, outer);
         let measure = self.measure();
-        QueryPlan { body, output, width, sort, limit, offset, queries, measure }
+        QueryPlan { node, output, width, queries, measure }
     }
 
-    /// Plans a body of whose rows about so many are taken, those that are first by the output of that
-    /// number; also tells whether its rows come in the order asked for.
+    /// Plans a body of whose rows some are asked for; also tells whether its rows come in the order
+    /// asked for.
     fn plan_body(
         &mut self,
         body: &Body,
         output: Reg,
         width: usize,
-        (order_by, limit, chooses): (&[OrderKey], Option<f64>, Option<usize>),
-    ) -> (BodyPlan, bool) {
-        match body {
+        order: RowOrder<'_>,
+    ) -> (Node, bool) {
+        let node = match body {
             Body::Values(rows) => {
-                let rows = rows
-                    .iter()
-                    .map(|row| {
-                        row.iter()
-                            .enumerate()
-                            .map(|(index, expr)| self.code_to(expr, output + index))
-                            .collect()
-                    })
-                    .collect();
-                (BodyPlan::Values(rows), false)
+                let rows = rows.iter().map(|row| {
+                    let row = row.iter().enumerate();
+                    row.map(|(index, expr)| self.code_to(expr, output + index)).collect()
+                });
+                Node::Values(rows.collect())
             }
-            Body::Select(select) => {
-                let (plan, sorted) = self.plan_select(select, output, (order_by, limit, chooses));
-                (BodyPlan::Select(Box::new(plan)), sorted)
-            }
+            Body::Select(select) => return self.plan_select(select, output, order),
             Body::Shared(shared) => {
                 let plan = self.plan_query(&shared.query);
-                let plan = SharedPlan { slot: shared.slot, plan };
-                (BodyPlan::Shared(Box::new(plan)), false)
+                let slot = shared.slot;
+                Node::Shared(Box::new(SharedNode { slot, plan, output, width }))
             }
             Body::Recursive(recursion) => {
                 self.slots = self.slots.max(recursion.slot + 1);
@@ -100,26 +104,30 @@ impl Compiler {
                 let first = self.plan_part(&recursion.first, output, width, None);
                 let steps = recursion.steps.iter();
                 let steps = steps.map(|body| self.plan_part(body, output, width, None)).collect();
-                let plan = RecursivePlan {
+                let node = RecursionNode {
                     slot: recursion.slot,
                     first,
                     steps,
                     distinct: recursion.distinct,
                     collations: recursion.collations.clone(),
                     order,
+                    output,
+                    width,
                 };
-                (BodyPlan::Recursive(Box::new(plan)), false)
+                Node::Recursion(Box::new(node))
             }
             Body::Compound { first, rest, collations } => {
+                let chooses = order.chooses;
                 let first = self.plan_part(first, output, width, chooses);
                 let rest = rest
                     .iter()
                     .map(|(op, body)| (*op, self.plan_part(body, output, width, chooses)))
                     .collect();
-                let plan = CompoundPlan { first, rest, collations: collations.clone() };
-                (BodyPlan::Compound(Box::new(plan)), false)
+                let collations = collations.clone();
+                Node::Compound(Box::new(CompoundNode { first, rest, collations, output, width }))
             }
-        }
+        };
+        (node, false)
     }
 
     /// Plans one part of a compound, whose rows appear in the compound's registers.
@@ -131,11 +139,32 @@ impl Compiler {
         chooses: Option<usize>,
     ) -> QueryPlan {
         let outer = std::mem::take(&mut self.own_queries);
-        let (body, _) = self.plan_body(body, output, width, (&[], None, chooses));
+        let order = RowOrder { order_by: &[], limit: None, has_limit: false, chooses, asked: None };
+        let (node, _) = self.plan_body(body, output, width, order);
         let queries = std::mem::replace(&mut self.own_queries, outer);
-        let (sort, limit, offset, measure) = (None, None, None, self.measure());
-        QueryPlan { body, output, width, sort, limit, offset, queries, measure }
+        QueryPlan { node, output, width, queries, measure: self.measure() }
     }
+}
+
+/// The registers of the sort keys: outputs, or registers behind the outputs.
+fn sort_plan(order_by: &[OrderKey], output: Reg, width: usize) -> SortPlan {
+    let mut next = output + width;
+    let keys = order_by
+        .iter()
+        .map(|key| SortKey {
+            reg: match &key.key {
+                Key::Output(index) => output + index,
+                Key::Expr(_) => {
+                    next += 1;
+                    next - 1
+                }
+            },
+            descending: key.descending,
+            nulls_first: key.nulls_first,
+            collation: key.collation,
+        })
+        .collect();
+    SortPlan { keys }
 }
 
 /// About how many rows of a query are taken; `None` for all of them.

@@ -142,7 +142,7 @@ pub(super) fn restrict<'e>(
     }
 }
 
-/// Whether an expression is a column of the source, or one that an index of it holds.
+/// True where an expression is a column of the source, or one that an index of it holds.
 fn is_subject(source: &Source, expr: &Expr) -> bool {
     match expr {
         Expr::Column { source: of, .. } => *of == source.id,
@@ -223,7 +223,7 @@ pub(super) fn prefix(condition: &Expr) -> Option<Prefix<'_>> {
     })
 }
 
-/// Whether a condition can hold only where an expression is not NULL.
+/// True where a condition can hold only where an expression is not NULL.
 pub(super) fn rejects_null(condition: &Expr, subject: &Expr) -> bool {
     match condition {
         Expr::Compare(rule, left, right) => {

@@ -48,7 +48,7 @@ fn sample_select(select: &Select, txns: Txns<'_>) {
     }
 }
 
-/// Whether a condition asks for one rowid, which no statistics could make cheaper.
+/// True where a condition asks for one rowid, which no statistics could make cheaper.
 fn is_rowid(condition: &Expr) -> bool {
     let rowid = |expr: &Expr| matches!(expr, Expr::Column { column: ROWID, .. });
     match condition {

@@ -2,14 +2,14 @@
 
 use super::access::{Equality, Frame, KeyExpr, Path, PathKind, Sources, Term, best, reads_of};
 use super::explain::{label, name};
-use super::lower::{lower, lower_probe};
+use super::lower::{Asked, Circumstances, DistinctDraft, SelectDraft};
+use super::node::Node;
 use super::order::{Choice, brings_together, groups_in_order, skips_nulls, walk_in_order, wanted};
-use super::pipeline_scan::PipelineScan;
 use super::restrict::{EachValues, End, prefix};
 use super::scan::for_each;
 use super::{
-    AggregatePlan, Bound, DistinctPlan, EachCodes, GroupPlan, HashKey, HashScan, Level, LevelWords,
-    Loads, NullKey, Scan, SelectPlan, TakenScan, UnmatchedScan, order, picking,
+    AggregatePlan, Bound, EachCodes, GroupPlan, HashKey, HashScan, Level, LevelWords, Loads,
+    NullKey, Scan, TakenScan, UnmatchedScan, order, picking,
 };
 use crate::keep::{SortKey, SortPlan};
 use crate::plan::{Code, Compiler, Reg};
@@ -68,15 +68,29 @@ pub(super) enum CompiledScan {
     Any(Vec<(CompiledScan, Option<CompiledEach>)>),
 }
 
+/// In which order and how many of a select's rows are asked for.
+#[derive(Clone, Copy)]
+pub(super) struct RowOrder<'o> {
+    pub(super) order_by: &'o [OrderKey],
+    /// About how many rows are taken, where that is known, and whether there is a limit.
+    pub(super) limit: Option<f64>,
+    pub(super) has_limit: bool,
+    /// The output that rows are sorted by first, where about so many of them are wanted.
+    pub(super) chooses: Option<usize>,
+    /// What an expression asks of them, where bounds leave that as it is.
+    pub(super) asked: Option<Asked>,
+}
+
 impl Compiler {
-    /// Plans a select of whose rows about `limit` are taken, those that are first by the output that
-    /// `chooses` numbers; also tells whether they come in the order asked for.
+    /// Plans a select of whose rows about `limit` are taken, those that are first by the output
+    /// that `chooses` numbers; also tells whether they come in the order asked for.
     pub(super) fn plan_select(
         &mut self,
         select: &Select,
         output: Reg,
-        (order_by, limit, chooses): (&[OrderKey], Option<f64>, Option<usize>),
-    ) -> (SelectPlan, bool) {
+        order: RowOrder<'_>,
+    ) -> (Node, bool) {
+        let RowOrder { order_by, limit, chooses, has_limit, asked } = order;
         let sources = &select.sources;
         let terms = terms(select);
         let frame =
@@ -178,41 +192,30 @@ impl Compiler {
             }
             levels.push(level);
         }
-        let mut plan = SelectPlan {
-            constant,
-            levels,
-            group,
-            windows,
-            outputs,
-            distinct: None,
-            pipeline: None,
-            inner: None,
-        };
-        if let Some(group) = distinct_group {
-            plan.group = Some(group);
-            plan.pipeline = lower(&plan, chooses, self).map(Box::new);
-            plan.group = plan.group.filter(|_| plan.pipeline.is_some());
-        }
-        if plan.pipeline.is_none() {
-            let ordered = ordered && select.group_by.is_none();
-            let distinct = select.distinct.clone();
-            plan.distinct = distinct.map(|collations| DistinctPlan { collations, ordered });
-            plan.pipeline = lower(&plan, chooses, self).map(Box::new);
-        }
-        if plan.pipeline.is_none() && self.is_inner {
-            let around = self.registers_around(select);
-            plan.inner = lower_probe(&plan, &around, self).map(Box::new);
-        }
-        let is_ordered = plan.group.as_ref().is_some_and(|group| group.ordered);
-        if plan.pipeline.is_none() || is_ordered {
-            PipelineScan::replace(&mut plan, limit.is_some(), self);
-        }
         let sorted = match &select.group_by {
             None => descending.is_some(),
             Some(_) if ordered => groups_sorted,
             Some(keys) => select.window_calls.is_empty() && groups_in_order(select, keys, order_by),
         };
-        (plan, sorted)
+        let distinct = select.distinct.clone().map(|collations| {
+            let ordered = ordered && select.group_by.is_none();
+            DistinctDraft { collations, ordered }
+        });
+        let draft = SelectDraft { constant, levels, group, windows, outputs, distinct };
+        let is_plain = sorted || order_by.is_empty();
+        let circumstances = Circumstances {
+            select,
+            output,
+            top_n: chooses,
+            is_limited: limit.is_some(),
+            streams: has_limit && is_plain,
+            distinct_group,
+            asked: match asked {
+                Some(Asked::First) if !is_plain => Some(Asked::FirstInOrder),
+                asked => asked.filter(|_| is_plain),
+            },
+        };
+        (self.lower_select(draft, circumstances), sorted)
     }
 
     fn compile_draft(&mut self, draft: &mut Draft<'_>, sources: &[Source]) {
@@ -248,7 +251,8 @@ impl Compiler {
         draft.build_codes = draft.build.iter().map(|expr| self.code(expr)).collect();
     }
 
-    /// Compiles the expressions of a way to rows; of a hash's rows those that meet `build` are kept.
+    /// Compiles the expressions of a way to rows; of a hash's rows those that meet `build` are
+    /// kept.
     fn compile_path(
         &mut self,
         path: &Path<'_>,
@@ -558,7 +562,7 @@ fn same_rows(select: &Select) -> Vec<(&Expr, Collation)> {
     }
 }
 
-/// Whether the result has rows of the sources as they are, and nothing but their columns.
+/// True where the result has rows of the sources as they are, and nothing but their columns.
 fn has_plain_outputs(select: &Select) -> bool {
     let own = |expr: &Expr| match expr {
         Expr::Column { source, .. } => select.sources.iter().any(|known| known.id == *source),
@@ -567,7 +571,7 @@ fn has_plain_outputs(select: &Select) -> bool {
     select.group_by.is_none() && select.window_calls.is_empty() && select.outputs.iter().all(own)
 }
 
-/// Whether an expression reads columns of one source alone and runs no query.
+/// True where an expression reads columns of one source alone and runs no query.
 fn only_reads(expr: &Expr, source: SourceId) -> bool {
     let mut only = true;
     expr.columns(&mut |of, _| only &= of == source);

@@ -3,11 +3,11 @@
 //! A node stands above those whose rows it takes. The nodes below one that says `on pages` are one
 //! pipeline: they run as one loop, whose rows and time are those of its topmost node.
 
-use super::node::{Access, Node, Pipeline, PipelineStep};
-use super::{
-    BodyPlan, EachCodes, GroupPlan, Level, Program, QueryPlan, RowidRange, Scan, SelectPlan,
-};
+use super::node::{Bounds, GroupSource, LoopsNode, Node, QueryPlan};
+use super::pipeline::{Access, Pipeline, PipelineStep, Walk};
+use super::{EachCodes, GroupPlan, Level, LevelWords, PipelineScan, Program, RowidRange, Scan};
 use crate::parse::ast::CompoundOp;
+use crate::plan::Code;
 use crate::session::Measured;
 use crate::value::Value;
 
@@ -76,54 +76,135 @@ impl Tree<'_> {
     }
 
     fn query(&mut self, plan: &QueryPlan, parent: usize) {
-        // The measure of a query is that of its topmost node, below which its expressions' queries are.
+        // The measure of a query is that of its topmost node, below which its expressions' queries
+        // are.
         let top = self.lines.len() + 1;
-        let mut measure = Some(plan.measure);
-        let mut parent = parent;
-        let bounded = plan.limit.is_some() || plan.offset.is_some();
-        if let Some(sort) = &plan.sort {
-            let keys = counted(sort.keys.len(), "key");
-            let node = if plan.limit.is_some() { "top-N" } else { "sort" };
-            parent = self.add(parent, node, keys, (None, measure.take()));
-        } else if bounded {
-            parent = self.add(parent, "limit", "", (None, measure.take()));
-        }
-        match &plan.body {
-            BodyPlan::Values(rows) => {
-                let estimate = Some(rows.len() as f64);
-                self.add(parent, "values", "", (estimate, measure));
+        self.node(&plan.node, Some(plan.measure), parent);
+        self.subqueries(plan, top);
+    }
+
+    /// The lines of a node, the topmost of which has a measure if the node's own is not to stand
+    /// there.
+    fn node(&mut self, node: &Node, mut measure: Option<usize>, mut parent: usize) {
+        match node {
+            Node::Values(rows) => {
+                self.add(parent, "values", "", (Some(rows.len() as f64), measure));
             }
-            BodyPlan::Select(select) => self.select(select, measure, parent),
-            BodyPlan::Shared(shared) => {
+            Node::Pages(pages) => self.pipeline(&pages.pipeline, measure, parent),
+            Node::Computed(computed) => {
+                let by_row = counted_computed(&computed.fixed);
+                let in_batches = computed.scan.outputs.len();
+                parent = self.project(by_row, in_batches, &mut measure, parent);
+                parent = self.constant(computed.constant.len(), &mut measure, parent);
+                self.columns(&computed.scan, measure, parent);
+            }
+            Node::Loops(loops) => self.loops(loops, measure, parent),
+            Node::Taken(taken) => {
+                parent = self.constant(taken.conditions.len(), &mut measure, parent);
+                let detail = detail(taken.words.as_deref(), 0, "row by row");
+                self.add(parent, "taken row", detail, (Some(1.0), measure));
+            }
+            Node::Group(group) => {
+                parent = self.group(&group.plan, measure.take(), parent);
+                match &group.source {
+                    GroupSource::Pages(pipeline) => self.pipeline(pipeline, None, parent),
+                    GroupSource::Columns { constant, scan, .. } => {
+                        parent = self.constant(constant.len(), &mut measure, parent);
+                        self.columns(scan, None, parent);
+                    }
+                    GroupSource::Loops(loops) => self.loops(loops, None, parent),
+                }
+            }
+            Node::GroupInOrder(group) => {
+                parent = self.group(&group.plan, measure.take(), parent);
+                self.loops(&group.input, None, parent);
+            }
+            Node::Probe(probe) => {
+                parent = self.project(counted_computed(&probe.outputs), 0, &mut measure, parent);
+                if let Some(group) = &probe.group {
+                    parent = self.group(group, measure.take(), parent);
+                }
+                parent = self.constant(probe.pipeline.constant.len(), &mut measure, parent);
+                self.pipeline(&probe.pipeline, measure, parent);
+            }
+            Node::Window(window) => {
+                let detail = counted(window.plan.passes.len(), "pass");
+                parent = self.add(parent, "window", detail, (None, measure.take()));
+                self.node(&window.input, None, parent);
+            }
+            Node::Project(project) => {
+                let by_row = counted_computed(&project.outputs);
+                parent = self.project(by_row, 0, &mut measure, parent);
+                self.node(&project.input, measure, parent);
+            }
+            Node::Distinct(distinct) => {
+                let how = if distinct.ordered { "in order" } else { "by hash" };
+                parent = self.add(parent, "distinct", how, (None, measure.take()));
+                self.node(&distinct.input, None, parent);
+            }
+            Node::Sort(sort) => {
+                let keys = counted(sort.sort.keys.len(), "key");
+                let is_first = matches!(&sort.bounds, Some(Bounds { limit: Some(_), .. }));
+                let name = if is_first { "top-N" } else { "sort" };
+                parent = self.add(parent, name, keys, (None, measure.take()));
+                self.node(&sort.input, None, parent);
+            }
+            Node::Limit(limit) => {
+                parent = self.add(parent, "limit", "", (None, measure.take()));
+                self.node(&limit.input, None, parent);
+            }
+            Node::Shared(shared) => {
                 parent = self.add(parent, "shared rows", "made once", (None, measure));
                 self.query(&shared.plan, parent);
             }
-            BodyPlan::Recursive(recursion) => {
+            Node::Recursion(recursion) => {
                 parent = self.add(parent, "recursion", "", (None, measure));
                 self.query(&recursion.first, parent);
                 for step in &recursion.steps {
                     self.query(step, parent);
                 }
             }
-            BodyPlan::Compound(compound) => {
+            Node::Compound(compound) => {
                 for (op, _) in compound.rest.iter().rev() {
-                    let node = match op {
+                    let name = match op {
                         CompoundOp::UnionAll => "union all",
                         CompoundOp::Union => "union",
                         CompoundOp::Except => "except",
                         CompoundOp::Intersect => "intersect",
                     };
-                    if self.lines.get(parent.wrapping_sub(1)).is_none_or(|it| it.node != node) {
-                        parent = self.add(parent, node, "", (None, measure.take()));
+                    if self.lines.get(parent.wrapping_sub(1)).is_none_or(|it| it.node != name) {
+                        parent = self.add(parent, name, "", (None, measure.take()));
                     }
                 }
-                let parts = std::iter::once(&compound.first);
-                for part in parts.chain(compound.rest.iter().map(|(_, part)| part)) {
+                for part in compound.parts() {
                     self.query(part, parent);
                 }
             }
         }
-        self.subqueries(plan, top);
+    }
+
+    /// Outputs that are computed, if there are any: the line below which their rows are.
+    fn project(
+        &mut self,
+        by_row: usize,
+        in_batches: usize,
+        measure: &mut Option<usize>,
+        parent: usize,
+    ) -> usize {
+        if by_row + in_batches == 0 {
+            return parent;
+        }
+        let how = if in_batches > 0 { "in batches" } else { "row by row" };
+        let detail = format!("{}, {how}", counted(by_row + in_batches, "computed output"));
+        self.add(parent, "project", detail, (None, measure.take()))
+    }
+
+    /// Conditions that no source takes part in, if there are any.
+    fn constant(&mut self, count: usize, measure: &mut Option<usize>, parent: usize) -> usize {
+        if count == 0 {
+            return parent;
+        }
+        self.add(parent, "filter", counted(count, "constant predicate"), (None, measure.take()))
     }
 
     /// The queries that the expressions of a query run.
@@ -131,7 +212,8 @@ impl Tree<'_> {
         for &number in &plan.queries {
             let query = &self.program.queries[number];
             let kind = if query.is_list { "list" } else { "value" };
-            let runs = match (query.correlated, query.is_pipeline) {
+            let is_probe = matches!(query.plan.node, Node::Probe(_));
+            let runs = match (query.correlated, is_probe) {
                 (true, true) => "for each row, probed on pages",
                 (true, false) => "for each row",
                 (false, _) => "once",
@@ -139,44 +221,6 @@ impl Tree<'_> {
             let detail = format!("{kind}, {runs}");
             let id = self.add(parent, "subquery", detail, (None, Some(query.plan.measure)));
             self.query(&query.plan, id);
-        }
-    }
-
-    fn select(&mut self, plan: &SelectPlan, mut measure: Option<usize>, mut parent: usize) {
-        if let Some(distinct) = &plan.distinct {
-            let how = if distinct.ordered { "in order" } else { "by hash" };
-            parent = self.add(parent, "distinct", how, (None, measure.take()));
-        }
-        if let Some(windows) = &plan.windows {
-            let detail = counted(windows.passes.len(), "pass");
-            parent = self.add(parent, "window", detail, (None, measure.take()));
-        }
-        let by_row = plan.outputs.iter().filter(|code| code.copied().is_none()).count();
-        let in_batches = match plan.levels.first().map(|level| &level.scan) {
-            Some(Scan::Pipeline(scan)) => scan.outputs.len(),
-            _ => 0,
-        };
-        if by_row + in_batches > 0 {
-            let how = if in_batches > 0 { "in batches" } else { "row by row" };
-            let detail = format!("{}, {how}", counted(by_row + in_batches, "computed output"));
-            parent = self.add(parent, "project", detail, (None, measure.take()));
-        }
-        if let Some(group) = &plan.group {
-            parent = self.group(group, measure.take(), parent);
-        }
-        if !plan.constant.is_empty() {
-            let detail = counted(plan.constant.len(), "constant predicate");
-            parent = self.add(parent, "filter", detail, (None, measure.take()));
-        }
-        match plan.pipeline.as_deref().or(plan.inner.as_deref()) {
-            Some(pipeline) => {
-                let measure = measure.or(Some(pipeline.measure));
-                self.pipeline(pipeline, &plan.levels, measure, parent);
-            }
-            None if plan.levels.is_empty() => {
-                self.add(parent, "values", "", (Some(1.0), measure));
-            }
-            None => self.levels(&plan.levels, measure, parent),
         }
     }
 
@@ -194,41 +238,35 @@ impl Tree<'_> {
     }
 
     /// Loops that run together on pages.
-    fn pipeline(
-        &mut self,
-        pipeline: &Pipeline,
-        levels: &[Level],
-        measure: Option<usize>,
-        parent: usize,
-    ) {
-        let words: Vec<Words> = pipeline
-            .levels
-            .iter()
-            .zip(levels)
-            .map(|(step, level)| Words {
-                node: node_of_step(step),
-                join: join_of_step(step, &pipeline.node),
-                filters: step.before.len() + step.on.len() + step.filter.len(),
-                mode: "on pages",
-                level,
-            })
-            .collect();
-        let top = match &pipeline.node {
-            Node::Count => Some("count"),
-            Node::Point { .. } => Some("point"),
-            Node::Seek(_) => Some("seek"),
-            Node::RowidList => Some("rowid list"),
+    fn pipeline(&mut self, pipeline: &Pipeline, measure: Option<usize>, parent: usize) {
+        let top = match &pipeline.walk {
+            Walk::Count => Some("count"),
+            Walk::Point { .. } => Some("point"),
+            Walk::Seek(_) => Some("seek"),
+            Walk::RowidList => Some("rowid list"),
             _ => None,
         };
-        self.joined(&words, top, measure, parent);
+        let measure = measure.or(Some(pipeline.measure));
+        self.joined((pipeline, &pipeline.levels), top, measure, parent);
+    }
+
+    /// Loops on pages whose rows become columns.
+    fn columns(&mut self, scan: &PipelineScan, measure: Option<usize>, mut parent: usize) {
+        let mut measure = measure.or(Some(scan.pipeline.measure));
+        if !scan.conditions.is_empty() {
+            let detail = format!("{}, in batches", counted(scan.conditions.len(), "predicate"));
+            parent = self.add(parent, "filter", detail, (None, measure.take()));
+        }
+        self.joined((&scan.pipeline, &scan.pipeline.levels), None, measure, parent);
     }
 
     /// Loops of which each puts its rows into registers.
-    fn levels(&mut self, levels: &[Level], measure: Option<usize>, parent: usize) {
-        let mut parent = parent;
-        let mut measure = measure;
-        let Some(first) = levels.first() else { return };
-        let behind = levels.get(first.width()..).unwrap_or_default();
+    fn loops(&mut self, loops: &LoopsNode, mut measure: Option<usize>, parent: usize) {
+        let mut parent = self.constant(loops.constant.len(), &mut measure, parent);
+        let Some((first, behind)) = loops.levels.split_first() else {
+            self.add(parent, "values", "", (Some(1.0), measure));
+            return;
+        };
         // Joins nest to the left: the last table's is the topmost one.
         let mut joins = Vec::with_capacity(behind.len());
         for level in behind.iter().rev() {
@@ -238,17 +276,13 @@ impl Tree<'_> {
             joins.push(parent);
         }
         match &first.scan {
-            Scan::Pipeline(scan) => {
-                if !scan.conditions.is_empty() {
-                    let detail =
-                        format!("{}, in batches", counted(scan.conditions.len(), "predicate"));
-                    let measure = measure.take().or(Some(first.measure));
-                    parent = self.add(parent, "filter", detail, (None, measure));
-                    self.pipeline(&scan.pipeline, levels, None, parent);
-                } else {
-                    let measure = measure.or(Some(first.measure));
-                    self.pipeline(&scan.pipeline, levels, measure, parent);
+            Scan::Columns(scan) => {
+                let by_row = first.filter.len();
+                if by_row > 0 {
+                    let detail = format!("{}, row by row", counted(by_row, "predicate"));
+                    parent = self.add(parent, "filter", detail, (None, measure.take()));
                 }
+                self.columns(scan, measure, parent);
             }
             _ => self.level(first, measure.or(Some(first.measure)), parent),
         }
@@ -265,47 +299,43 @@ impl Tree<'_> {
             scan => (node_of_scan(scan), query_of(scan)),
         };
         let filters = level.on.len() + level.filter.len();
-        let detail = detail(level, filters, "row by row");
+        let detail = detail(level.words.as_deref(), filters, "row by row");
         let id = self.add(parent, node, detail, (Some(level.rows), measure));
         if let Some(query) = query {
             self.query(query, id);
         }
     }
 
-    /// Tables that are joined, one after the other.
+    /// Tables that are joined, one after the other: so many first steps of a pipeline.
     fn joined(
         &mut self,
-        words: &[Words<'_>],
+        (pipeline, steps): (&Pipeline, &[PipelineStep]),
         top: Option<&'static str>,
-        measure: Option<usize>,
-        parent: usize,
+        mut measure: Option<usize>,
+        mut parent: usize,
     ) {
-        let (Some((last, before)), mut measure) = (words.split_last(), measure) else { return };
-        let mut parent = parent;
+        let Some((last, before)) = steps.split_last() else { return };
         if !before.is_empty() {
-            let join = if last.level.keeps_left { "left, on pages" } else { "on pages" };
-            let numbers = (Some(last.level.estimate), measure.take());
-            parent = self.add(parent, last.join, join, numbers);
-            self.joined(before, None, None, parent);
+            let join = if last.left_join { "left, on pages" } else { "on pages" };
+            let numbers = (Some(last.estimate), measure.take());
+            parent = self.add(parent, join_of_step(last, &pipeline.walk), join, numbers);
+            self.joined((pipeline, before), None, None, parent);
         }
-        let detail = detail(last.level, last.filters, last.mode);
-        let node = top.unwrap_or(last.node);
-        self.add(parent, node, detail, (Some(last.level.rows), measure));
+        let filters = last.before.len() + last.on.len() + last.filter.len();
+        let detail = detail(last.words.as_deref(), filters, "on pages");
+        let node = top.unwrap_or(node_of_step(last));
+        self.add(parent, node, detail, (Some(last.rows), measure));
     }
 }
 
-/// One table of a pipeline.
-struct Words<'p> {
-    node: &'static str,
-    join: &'static str,
-    filters: usize,
-    mode: &'static str,
-    level: &'p Level,
+/// How many of some outputs are computed.
+fn counted_computed(outputs: &[Code]) -> usize {
+    outputs.iter().filter(|code| code.copied().is_none()).count()
 }
 
 /// The words of `EXPLAIN QUERY PLAN` without the verb, the predicates, and where those are asked.
-fn detail(level: &Level, filters: usize, mode: &str) -> String {
-    let label = level.words.as_ref().map_or("", |words| words.label.as_str());
+fn detail(words: Option<&LevelWords>, filters: usize, mode: &str) -> String {
+    let label = words.map_or("", |words| words.label.as_str());
     let name = label.strip_prefix("SCAN ").or_else(|| label.strip_prefix("SEARCH "));
     let name = name.unwrap_or(label);
     match filters {
@@ -340,9 +370,9 @@ fn node_of_step(step: &PipelineStep) -> &'static str {
     }
 }
 
-fn join_of_step(step: &PipelineStep, node: &Node) -> &'static str {
+fn join_of_step(step: &PipelineStep, node: &Walk) -> &'static str {
     match (node.all_rows(), &step.access) {
-        (Node::LookupJoin, _) | (_, Access::Rowid { .. }) => "lookup join",
+        (Walk::LookupJoin, _) | (_, Access::Rowid { .. }) => "lookup join",
         _ => "nested loop",
     }
 }
@@ -355,7 +385,7 @@ fn node_of_scan(scan: &Scan) -> &'static str {
         },
         Scan::Index(scan) if !scan.equal.is_empty() => "seek",
         Scan::Index(_) => "index scan",
-        Scan::Pipeline(_) => "pipeline",
+        Scan::Columns(_) => "columns",
         Scan::Query(_) => "query",
         Scan::Hash(_) => "hash build",
         Scan::Each(scan) => match &scan.values {

@@ -142,7 +142,9 @@ mod tests {
 
     use super::*;
     use crate::connection::statement::Compiled;
-    use crate::plan::{BodyPlan, Scan};
+    use crate::plan::Scan;
+    use crate::plan::node::{GroupSource, Node};
+    use crate::plan::pipeline::Pipeline;
     use crate::{Connection, Statement, ValueRef};
 
     /// A table with an index and another one, with a few rows each.
@@ -196,6 +198,25 @@ mod tests {
         assert!(hashed[1].contains("AUTOMATIC"), "{hashed:?}");
     }
 
+    /// How a plan carries its rows, and its pipeline where they stay on their pages.
+    fn carried(node: &Node) -> (ForcedCarrier, Option<&Pipeline>) {
+        match node {
+            Node::Pages(pages) => (ForcedCarrier::Pages, Some(&pages.pipeline)),
+            Node::Computed(_) => (ForcedCarrier::Columns, None),
+            Node::Project(project) => carried(&project.input),
+            Node::Loops(loops) => match loops.levels[0].scan {
+                Scan::Columns(_) => (ForcedCarrier::Columns, None),
+                _ => (ForcedCarrier::Registers, None),
+            },
+            Node::Group(group) => match &group.source {
+                GroupSource::Pages(pipeline) => (ForcedCarrier::Pages, Some(pipeline)),
+                GroupSource::Columns { .. } => (ForcedCarrier::Columns, None),
+                GroupSource::Loops(_) => (ForcedCarrier::Registers, None),
+            },
+            other => unreachable!("{other:?}"),
+        }
+    }
+
     #[test]
     fn carriers_batches_and_threads_are_what_was_chosen() {
         let mut connection = connection();
@@ -204,18 +225,13 @@ mod tests {
         for choice in ForcedChoice::ALL {
             let statement = prepared(&mut connection, choice, sql);
             let Compiled::Query(program) = &statement.plan.compiled else { unreachable!() };
-            let BodyPlan::Select(select) = &program.root.body else { unreachable!() };
-            let carrier = match (&select.pipeline, &select.levels[0].scan) {
-                (Some(_), _) => ForcedCarrier::Pages,
-                (None, Scan::Pipeline(_)) => ForcedCarrier::Columns,
-                (None, _) => ForcedCarrier::Registers,
-            };
+            let (carrier, pipeline) = carried(&program.root.node);
             let wanted = match choice {
                 ForcedChoice::Carrier(carrier) => carrier,
                 _ => ForcedCarrier::Pages,
             };
             assert_eq!(carrier, wanted);
-            if let (Some(pipeline), Some(rows)) = (&select.pipeline, program.forced.batch_rows) {
+            if let (Some(pipeline), Some(rows)) = (pipeline, program.forced.batch_rows) {
                 assert_eq!(pipeline.batch_rows(), rows);
                 seen.push(rows);
             }
@@ -225,9 +241,8 @@ mod tests {
         for (threads, parts) in [(1, 0), (2, 2), (3, 3)] {
             let statement = prepared(&mut connection, ForcedChoice::Threads(threads), sql);
             let Compiled::Query(program) = &statement.plan.compiled else { unreachable!() };
-            let BodyPlan::Select(select) = &program.root.body else { unreachable!() };
             let txn = connection.store().begin(shoal_store::Mode::Read).unwrap();
-            let ranges = select.pipeline.as_ref().unwrap().ranges(&txn);
+            let ranges = carried(&program.root.node).1.unwrap().ranges(&txn);
             assert_eq!(ranges.len(), parts, "{ranges:?}");
         }
     }

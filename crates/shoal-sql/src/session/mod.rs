@@ -18,7 +18,7 @@ pub(crate) use control::Control;
 pub use control::{Interrupter, Limits};
 pub use hooks::{ChangeKind, CommitHook, RollbackHook, RowChange, RowHook};
 pub(crate) use hooks::{RowHooks, RowImage, TransactionHooks};
-pub(crate) use statement::{Environment, StatementSession};
+pub(crate) use statement::{Environment, Room, StatementSession};
 
 /// Rows changed so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,6 +73,11 @@ pub(crate) trait Session: Sync {
 
     /// The program's hooks on changes of rows.
     fn row_hooks(&self) -> Option<&RowHooks> {
+        None
+    }
+
+    /// The room that what is kept longer than a call is counted against, where memory is limited.
+    fn room(&self) -> Option<Room> {
         None
     }
 

@@ -30,11 +30,12 @@ impl Environment {
         control: &Control,
         store: &Store,
     ) -> StatementSession {
-        let is_plain = |it: &StatementSession| it.budget.is_none() && it.analysis.is_none();
+        let is_plain = |it: &StatementSession| it.room.is_none() && it.analysis.is_none();
         match before.filter(is_plain) {
             Some(mut session) if control.memory_bytes().is_none() => {
                 session.counts.set(counts);
                 session.now_unix_ms = OnceLock::new();
+                session.rows = control.rows.any().then(|| control.rows.clone());
                 session
             }
             _ => self.session(counts, control, store),
@@ -50,14 +51,18 @@ impl Environment {
     ) -> StatementSession {
         let running = RunningCounts::default();
         running.set(counts);
-        let budget = |max| (Arc::new(Budget::new(max)), store.clone());
+        let room = |max| Room {
+            budget: Arc::new(Budget::new(max)),
+            store: store.clone(),
+            watch: Arc::clone(&control.watch),
+        };
         StatementSession {
             counts: running,
             now_unix_ms: OnceLock::new(),
             clock: Arc::clone(&self.clock),
             entropy: Arc::clone(&self.entropy),
             watch: Arc::clone(&control.watch),
-            budget: control.memory_bytes().map(budget),
+            room: control.memory_bytes().map(room),
             analysis: None,
             rows: control.rows.any().then(|| control.rows.clone()),
         }
@@ -100,8 +105,8 @@ pub(crate) struct StatementSession {
     entropy: Arc<dyn Entropy>,
     watch: Arc<Watch>,
     /// The limit of memory, where there is one, and the store whose temporary files take spilled
-    /// rows.
-    budget: Option<(Arc<Budget>, Store)>,
+    /// Where the memory is limited.
+    room: Option<Room>,
     /// The measures of its plan's nodes.
     pub(crate) analysis: Option<Arc<Analysis>>,
     rows: Option<RowHooks>,
@@ -113,7 +118,7 @@ impl Session for StatementSession {
     }
 
     fn budget(&self) -> Option<&Arc<Budget>> {
-        self.budget.as_ref().map(|(budget, _)| budget)
+        self.room.as_ref().map(|room| &room.budget)
     }
 
     fn meter(&self) -> Option<&Arc<Budget>> {
@@ -129,9 +134,13 @@ impl Session for StatementSession {
         self.rows.as_ref()
     }
 
+    fn room(&self) -> Option<Room> {
+        self.room.clone()
+    }
+
     fn temporary_file(&self) -> Result<Box<dyn File>, Error> {
-        match &self.budget {
-            Some((_, store)) => Ok(store.temporary_file()?),
+        match &self.room {
+            Some(room) => room.temporary_file(),
             None => Err(Error::Misuse { what: "a sort without a limit needs no file" }),
         }
     }
@@ -162,6 +171,55 @@ impl Session for StatementSession {
 
     fn local_offset_s(&self, unix_s: i64) -> Option<i64> {
         self.clock.local_offset_s(unix_s)
+    }
+}
+
+/// Room for what a statement keeps: the limit, and the store whose files take the rows above it.
+#[derive(Clone)]
+pub(crate) struct Room {
+    budget: Arc<Budget>,
+    store: Store,
+    watch: Arc<Watch>,
+}
+
+/// Structures that keep rows ask for room and files, and for nothing else of a session.
+impl Session for Room {
+    fn check(&self) -> Result<(), Error> {
+        Ok(self.watch.check()?)
+    }
+
+    fn budget(&self) -> Option<&Arc<Budget>> {
+        Some(&self.budget)
+    }
+
+    fn temporary_file(&self) -> Result<Box<dyn File>, Error> {
+        Ok(self.store.temporary_file()?)
+    }
+
+    fn changes(&self) -> i64 {
+        0
+    }
+
+    fn total_changes(&self) -> i64 {
+        0
+    }
+
+    fn last_insert_rowid(&self) -> i64 {
+        0
+    }
+
+    fn random(&self, bytes: &mut [u8]) {
+        bytes.fill(0);
+    }
+
+    fn now_unix_ms(&self) -> i64 {
+        0
+    }
+}
+
+impl fmt::Debug for Room {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Room").field("budget", &self.budget).finish_non_exhaustive()
     }
 }
 

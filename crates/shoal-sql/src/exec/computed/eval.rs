@@ -11,6 +11,7 @@ use crate::Error;
 use crate::exec::{Machine, current_time};
 use crate::functions::{Env, Kept, ScalarFunction};
 use crate::keep::KeySet;
+use crate::plan::node::Node;
 use crate::plan::{Code, Op, Reg, When};
 use crate::value::{
     self, ArithmeticOp, CompareOp, Comparison, InRule, PATTERN_BYTES_MAX, Value, ValueRef, and,
@@ -442,8 +443,10 @@ impl Columns {
         world: &mut World<'_, '_, '_>,
     ) -> bool {
         let machine = &mut *world.machine;
-        let Some(probe) = machine.probe_plan(query).filter(|probe| probe.is_quick()) else {
-            return false;
+        let plans = machine.plans;
+        let probe = match &plans[query].plan.node {
+            Node::Probe(probe) if probe.is_quick() => probe,
+            _ => return false,
         };
         let read = self.read_by(machine.plans[query].around.iter().copied(), world.table);
         let (count, number) = match rows {

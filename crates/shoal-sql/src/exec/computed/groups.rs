@@ -22,10 +22,9 @@ impl Groups {
     pub(in crate::exec) fn add_computed(
         &mut self,
         plan: &GroupPlan,
-        piped: &PipelineScan,
+        (piped, group): (&PipelineScan, &GroupScan),
         machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
-        let Some(group) = &piped.group else { return Ok(()) };
         let txn = machine.txn(piped.pipeline.database)?;
         let parameters = &*Arc::clone(&machine.parameters);
         let taker = Taker { plan, piped, group, parameters };

@@ -3,7 +3,7 @@
 use super::column::{Column, RowBits};
 use super::{Columns, Readable};
 use crate::exec::pipeline::{ManyRows, RowView, fixed};
-use crate::plan::node::Operand;
+use crate::plan::pipeline::Operand;
 use crate::value::{Value, ValueRef};
 
 /// Rows of a pipeline found together.

@@ -6,7 +6,7 @@ use super::rowids::Rowids;
 use super::run::{LoopRun, Start, rowids, seek_first};
 use crate::Error;
 use crate::plan::are_rowids;
-use crate::plan::node::{Arm, PipelineStep};
+use crate::plan::pipeline::{Arm, PipelineStep};
 use shoal_store::TableCursor;
 
 /// Memory of an `OR` loop between its rows.

@@ -14,8 +14,8 @@ use super::run::{Memory, Start};
 use crate::Error;
 use crate::keep::key::is_equal;
 use crate::parse::ast::CompoundOp;
-use crate::plan::node::{Operand, Pipeline, RecordPlan, root_parts};
-use crate::plan::{BodyPlan, CompoundPlan};
+use crate::plan::node::{CompoundNode, Node, compound_of, root_parts};
+use crate::plan::pipeline::{Operand, Pipeline, RecordPlan};
 use crate::value::{Collation, Value};
 
 /// The position of a table's row.
@@ -43,8 +43,8 @@ pub(super) struct KeptRows {
 }
 
 /// True where a merge serves for the parts of a compound.
-pub(super) fn is_ascending(body: &BodyPlan) -> bool {
-    let BodyPlan::Compound(plan) = body else { return false };
+pub(super) fn is_ascending(node: &Node) -> bool {
+    let Some(plan) = compound_of(node) else { return false };
     if plan.rest.iter().any(|(op, _)| *op == CompoundOp::UnionAll) {
         return false;
     }
@@ -52,9 +52,9 @@ pub(super) fn is_ascending(body: &BodyPlan) -> bool {
         let outputs = part.and_then(|pipeline| pipeline.outputs.as_deref());
         matches!(outputs.and_then(|outputs| outputs.get(column)), Some(Operand::Rowid { .. }))
     };
-    root_parts(body).all(|part| part.is_some_and(Pipeline::is_scan))
+    root_parts(node).all(|part| part.is_some_and(Pipeline::is_scan))
         && (0..plan.collations.len())
-            .any(|column| root_parts(body).all(|part| is_rowid(part, column)))
+            .any(|column| root_parts(node).all(|part| is_rowid(part, column)))
 }
 
 /// Combines the parts from left to right. The result's rows are in the parts' memories, to be given
@@ -63,8 +63,8 @@ pub(super) fn is_ascending(body: &BodyPlan) -> bool {
 /// # Errors
 /// Errors of the file.
 pub(super) fn combine(
-    body: &BodyPlan,
-    plan: &CompoundPlan,
+    node: &Node,
+    plan: &CompoundNode,
     txn: &Transaction,
     parameters: &[Value],
     memory: &mut [Memory],
@@ -76,10 +76,10 @@ pub(super) fn combine(
         memory.kept.next = 0;
     }
     let ops = std::iter::once(CompoundOp::Union).chain(plan.rest.iter().map(|(op, _)| *op));
-    for (number, (op, part)) in ops.zip(root_parts(body).flatten()).enumerate() {
+    for (number, (op, part)) in ops.zip(root_parts(node).flatten()).enumerate() {
         let (before, rest) = memory.split_at_mut(number);
         let Some(Memory { leaf, kept, .. }) = rest.first_mut() else { return Ok(()) };
-        let context = Context { body, collations: &plan.collations, txn, parameters };
+        let context = Context { node, collations: &plan.collations, txn, parameters };
         context.take(op, part, before, (leaf, kept))?;
     }
     Ok(())
@@ -88,7 +88,7 @@ pub(super) fn combine(
 /// The context common to all parts.
 #[derive(Clone, Copy)]
 struct Context<'s> {
-    body: &'s BodyPlan,
+    node: &'s Node,
     collations: &'s [Collation],
     txn: &'s Transaction,
     parameters: &'s [Value],
@@ -167,7 +167,7 @@ impl Context<'_> {
             if known.cell.rowid != row.cell.rowid {
                 continue;
             }
-            let Some(known_part) = root_parts(self.body).nth(number).flatten() else { continue };
+            let Some(known_part) = root_parts(self.node).nth(number).flatten() else { continue };
             let equal = self.equal((part, row, kept), (known_part, known, other))?;
             other.pass_one(equal == (op == CompoundOp::Intersect));
         }

@@ -14,7 +14,7 @@ use super::run::Memory;
 use super::slots::fixed;
 use crate::Error;
 use crate::exec::intersection::{keep_common, put_in_order};
-use crate::plan::node::{IndexAccess, KEYS_MAX, RecordPlan};
+use crate::plan::pipeline::{IndexAccess, KEYS_MAX, RecordPlan};
 use crate::value::{Value, ValueRef};
 
 /// Most entries whose rowids are taken at once, and how many are after one was sought.
@@ -56,6 +56,7 @@ impl Memory {
                 arm.keep_own(lookup, buffer, rowids)?;
             }
         }
+        any.rowids.count_common();
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use super::run::{LoopRun, Memory, Start, note, rowid_of_value};
 use super::slots::{Slots, fixed};
 use crate::Error;
 use crate::exec::computed::ComputedRow;
-use crate::plan::node::{Node, Operand, Pipeline};
+use crate::plan::pipeline::{Operand, Pipeline, Walk};
 use crate::value::{Value, ValueRef};
 
 /// A loop's current row of a pipeline.
@@ -212,19 +212,19 @@ impl Pipeline {
 
     /// True where the rows are one table's, in their order.
     pub(crate) fn is_scan(&self) -> bool {
-        matches!(self.node, Node::TableScan | Node::TopN)
+        matches!(self.walk, Walk::TableScan | Walk::TopN)
     }
 
     /// True where the rows are one table's, or the entries of one index, in their order, each
     /// joined with the rows it names.
     pub(crate) fn is_join(&self) -> bool {
-        matches!(self.node.all_rows(), Node::IndexScan | Node::LookupJoin)
+        matches!(self.walk.all_rows(), Walk::IndexScan | Walk::LookupJoin)
     }
 
-    /// True where the rows of the batch are places: see [`Node::is_lazy`].
+    /// True where the rows of the batch are places: see [`Walk::is_lazy`].
     #[inline]
     pub(crate) fn is_lazy(&self, memory: &Memory) -> bool {
-        memory.sought || self.node.is_lazy()
+        memory.sought || self.walk.is_lazy()
     }
 
     /// Calls `sink` with all rows of a range of rowids, a batch at a time, for the rows of one
@@ -253,7 +253,7 @@ impl Pipeline {
 
     /// As [`Pipeline::for_each_within`] for the rows left by `choose`. For each batch, `choose`
     /// puts the numbers of the wanted rows in front and gives their count. Unwanted rows only have
-    /// the columns of conditions and of [`Node::TopN`] located.
+    /// the columns of conditions and of [`Walk::TopN`] located.
     ///
     /// # Errors
     /// Errors of `sink` and of the file.
@@ -366,11 +366,11 @@ impl Pipeline {
             }
             return Ok(());
         }
-        match self.node.all_rows() {
-            Node::TableScan | Node::TopN => self.fill_scanned(txn, parameters, memory, enough),
-            Node::IndexScan | Node::LookupJoin => self.fill_joined(txn, parameters, memory, enough),
-            Node::RowidList => self.fill_listed(txn, parameters, memory, enough),
-            Node::NestedLoop { .. } | Node::Point { .. } | Node::Seek(_) | Node::Count => {
+        match self.walk.all_rows() {
+            Walk::TableScan | Walk::TopN => self.fill_scanned(txn, parameters, memory, enough),
+            Walk::IndexScan | Walk::LookupJoin => self.fill_joined(txn, parameters, memory, enough),
+            Walk::RowidList => self.fill_listed(txn, parameters, memory, enough),
+            Walk::NestedLoop { .. } | Walk::Point { .. } | Walk::Seek(_) | Walk::Count => {
                 let outputs = self.outputs.as_deref().unwrap_or_default();
                 LoopRun::new(self, txn, parameters, memory).outer(enough, &mut |run| {
                     run.find_late()?;

@@ -7,7 +7,7 @@ use shoal_store::{BATCH, IndexLookup, IndexWalk, Transaction};
 use super::run::{LoopRun, Start};
 use crate::Error;
 use crate::plan::NullKey;
-use crate::plan::node::{End, IndexAccess, KEYS_MAX, Operand, PipelineStep};
+use crate::plan::pipeline::{End, IndexAccess, KEYS_MAX, Operand, PipelineStep};
 use crate::value::{Affinity, Value, ValueRef};
 
 /// After this many entries of a leaf with the wanted key, the leaf's last entry is compared, too:

@@ -17,7 +17,9 @@ use super::run::{Memory, OVERFLOW_BYTES_MAX, Start, field_value, parameter, rowi
 use super::slots::{Base, Slots, fixed};
 use crate::Error;
 use crate::keep::matched::MatchedRows;
-use crate::plan::node::{Access, Operand, OutputPlace, Pipeline, PipelineStep, RecordPlan, Test};
+use crate::plan::pipeline::{
+    Access, Operand, OutputPlace, Pipeline, PipelineStep, RecordPlan, Test,
+};
 use crate::value::{Value, ValueRef};
 
 /// Memory of a join, between its rows and between runs.
@@ -534,8 +536,9 @@ impl Step<'_, '_> {
         if let (false, Some(mark)) = (asked, inner.marks) {
             let partners = &self.memory.partners[number * CHUNK..(number + 1) * CHUNK];
             let found = rows[..count].iter().map(|&at| partners[usize::from(at)]);
+            let mut found = found.filter(|it| !it.is_none());
             let marks = &mut self.marks[mark];
-            found.filter(|it| !it.is_none()).for_each(|it| marks.insert(it.rowid));
+            found.try_for_each(|it| marks.insert(it.rowid))?;
         }
         if !asked && (inner.left_join || inner.must) {
             return Ok(wanted);
@@ -552,7 +555,7 @@ impl Step<'_, '_> {
         for place in 0..wanted {
             let at = selected[place];
             selected[kept] = at;
-            kept += usize::from(self.stays(number, inner, usize::from(at)));
+            kept += usize::from(self.stays(number, inner, usize::from(at))?);
         }
         self.find_late((number, plan), &selected[..kept])?;
         Ok(kept)
@@ -721,19 +724,19 @@ impl Step<'_, '_> {
     }
 
     /// True where a row stays in the join, matched or unmatched.
-    fn stays(&mut self, number: usize, inner: &Inner<'_>, at: usize) -> bool {
+    fn stays(&mut self, number: usize, inner: &Inner<'_>, at: usize) -> Result<bool, Error> {
         let found = !self.memory.partners[number * CHUNK + at].is_none();
         let matched = found && self.joined().all(inner.on, at);
         if let (true, Some(mark)) = (matched, inner.marks) {
-            self.marks[mark].insert(self.memory.partners[number * CHUNK + at].rowid);
+            self.marks[mark].insert(self.memory.partners[number * CHUNK + at].rowid)?;
         }
         if !matched {
             if !inner.left_join {
-                return false;
+                return Ok(false);
             }
             self.memory.partners[number * CHUNK + at] = RowRef::NONE;
         }
-        self.joined().all(inner.filter, at)
+        Ok(self.joined().all(inner.filter, at))
     }
 
     /// Locates the columns outside of all conditions.

@@ -13,12 +13,12 @@ use shoal_store::{
 use super::ascending::RowAt;
 use super::index::{ENTRIES_BEFORE_LAST, Limits};
 use super::leaf_rows::{LazyRow, LeafRows, RowRef};
-use super::prepared::{PreparedTest, keep};
+use super::prepared::PreparedTest;
 use super::run::{OVERFLOW_BYTES_MAX, rowids, seek_first};
 use super::slots::fixed;
 use crate::Error;
 use crate::keep::matched::MatchedRows;
-use crate::plan::node::{Access, End, IndexAccess, Pipeline, RecordPlan, Test};
+use crate::plan::pipeline::{Access, End, IndexAccess, Pipeline, RecordPlan, Test};
 use crate::value::Value;
 
 /// Most rows taken from a leaf at a time.
@@ -598,8 +598,12 @@ impl<'a, 't> LeafScan<'a, 't> {
         *selected = EVERY;
         self.wanted = count;
         if let Some(rows) = skipped {
-            let stays = |at: usize| !rows.contains(cells[at].rowid);
-            self.wanted = keep(selected, count, stays);
+            self.wanted = 0;
+            for at in 0..count {
+                let row = selected[at];
+                selected[self.wanted] = row;
+                self.wanted += usize::from(!rows.contains(cells[usize::from(row)].rowid)?);
+            }
             if self.wanted == 0 {
                 return Ok(());
             }

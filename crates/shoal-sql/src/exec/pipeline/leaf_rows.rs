@@ -4,7 +4,7 @@ use shoal_store::{ColumnPlace, LeafCell, Page, Pgno};
 
 use super::run::{field_value, parameter};
 use super::slots::{Base, Slots, fixed};
-use crate::plan::node::{Operand, OutputPlace};
+use crate::plan::pipeline::{Operand, OutputPlace};
 use crate::value::{Value, ValueRef};
 
 /// A row of a table whose columns were found.

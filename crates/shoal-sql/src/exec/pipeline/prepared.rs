@@ -12,7 +12,7 @@ use shoal_store::{ColumnPlace, TextProbe};
 use super::leaf_rows::LeafRows;
 use super::run::parameter;
 use super::slots::fixed;
-use crate::plan::node::{Operand, Test};
+use crate::plan::pipeline::{Operand, Test};
 use crate::value::{Affinity, Collation, CompareOp, Comparison, Value, ValueRef};
 
 /// A condition prepared for one run, with its constant side known.

@@ -16,7 +16,7 @@ use super::seek::FEW;
 use super::slots::fixed;
 use crate::Error;
 use crate::plan::NullKey;
-use crate::plan::node::{Access, IndexAccess, Operand, Pipeline, ProbeNode, SEEK_KEYS_MAX};
+use crate::plan::pipeline::{Access, IndexAccess, Operand, Pipeline, ProbeWalk, SEEK_KEYS_MAX};
 use crate::value::{Value, ValueRef};
 
 /// The outcome of filling a key with its values.
@@ -51,7 +51,7 @@ fn make_key<'v>(
 impl Pipeline {
     /// True where few rows of one table are found without a loop.
     pub(crate) fn is_quick(&self) -> bool {
-        self.probe != ProbeNode::Loops
+        self.probe != ProbeWalk::Loops
     }
 
     /// The register with the rowid of the only possible row, where no condition on the outer row
@@ -164,8 +164,8 @@ impl Pipeline {
         memory: &mut Memory,
     ) -> Result<Option<usize>, Error> {
         match self.probe {
-            ProbeNode::Count => self.count(txn, around, memory, usize::MAX),
-            ProbeNode::Point | ProbeNode::Seek | ProbeNode::Loops => Ok(None),
+            ProbeWalk::Count => self.count(txn, around, memory, usize::MAX),
+            ProbeWalk::Point | ProbeWalk::Seek | ProbeWalk::Loops => Ok(None),
         }
     }
 

@@ -6,7 +6,9 @@ use shoal_store::{BATCH, TableLookup, Transaction};
 use super::run::{LoopRun, Memory, OVERFLOW_BYTES_MAX, Start, rowid_of_value};
 use super::slots::fixed;
 use crate::Error;
-use crate::plan::node::{Access, Arm, Pipeline, PipelineStep};
+use crate::keep::Kept;
+use crate::plan::pipeline::{Access, Arm, Pipeline, PipelineStep};
+use crate::session::{Room, Session};
 use crate::value::Value;
 
 /// The rowids to look up, ascending, each once, and the number looked up so far.
@@ -16,6 +18,9 @@ pub(super) struct Rowids {
     next: usize,
     /// True where each rowid has a row: an index names it.
     named: bool,
+    /// What the rowids in common take, and the room of the statement, where memory is limited.
+    kept: Kept,
+    room: Option<Room>,
 }
 
 impl Rowids {
@@ -29,6 +34,19 @@ impl Rowids {
         }));
         self.rowids.sort_unstable();
         self.rowids.dedup();
+    }
+
+    /// Counts rowids in common against the limit of a statement from now on.
+    pub(super) fn keep_within(&mut self, session: &dyn Session) {
+        self.room = session.room();
+    }
+
+    /// Counts the rowids in common. They may always be kept: eight bytes each.
+    pub(super) fn count_common(&mut self) {
+        if let Some(room) = &self.room {
+            self.kept.clear();
+            self.kept.note(room, self.rowids.len() * size_of::<i64>());
+        }
     }
 
     /// Room for rowids named by indexes, still empty.
@@ -56,7 +74,7 @@ impl Rowids {
 }
 
 impl Pipeline {
-    /// Finds the next rows of a [`crate::plan::node::Node::RowidList`], to be given: at most
+    /// Finds the next rows of a [`crate::plan::pipeline::Walk::RowidList`], to be given: at most
     /// `enough`, or a batch of them.
     ///
     /// # Errors

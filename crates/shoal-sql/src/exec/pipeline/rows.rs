@@ -7,7 +7,7 @@ use shoal_store::Transaction;
 use super::run::{Memory, Start};
 use super::slots::fixed;
 use crate::Error;
-use crate::plan::node::{Access, Node, OutputPlace, Pipeline};
+use crate::plan::pipeline::{Access, Operand, OutputPlace, Pipeline, Walk};
 use crate::value::{Value, ValueRef};
 
 /// Batches grow up to this many rows.
@@ -92,14 +92,14 @@ impl PipelineRows {
         if memory.start == Start::Done || self.limit == 0 {
             return Ok(0..0);
         }
-        match &pipeline.node {
-            Node::Point { key } if memory.start == Start::Fresh => {
+        match &pipeline.walk {
+            Walk::Point { key } if memory.start == Start::Fresh => {
                 memory.start = Start::Done;
                 memory.leaf.clear();
                 pipeline.look_up(key, txn, parameters, memory)?;
                 return Ok(self.take(memory.leaf.len()));
             }
-            Node::Seek(_) if memory.start == Start::Fresh => {
+            Walk::Seek(_) if memory.start == Start::Fresh => {
                 memory.leaf.clear();
                 memory.sought = pipeline.seek(txn, parameters, memory)?;
                 if memory.sought {
@@ -213,6 +213,28 @@ impl Pipeline {
             });
         }
         rows
+    }
+
+    /// Calls `each` with the number and the value of each output of a row of the batch.
+    #[inline]
+    pub(crate) fn each_output(
+        &self,
+        (memory, txn, parameters): (&Memory, &Transaction, &[Value]),
+        row: usize,
+        mut each: impl FnMut(usize, ValueRef<'_>),
+    ) {
+        let outputs = 0..self.outputs.as_deref().map_or(0, <[Operand]>::len);
+        if !self.is_lazy(memory) {
+            outputs.for_each(|it| each(it, self.kept(memory, (row, it), txn, parameters)));
+            return;
+        }
+        let row = memory.leaf.row(row, txn);
+        for output in outputs {
+            let value = row.value(self.given(output)).unwrap_or_else(|| {
+                self.slow_value(memory, (row.fields_from(), output), txn, parameters)
+            });
+            each(output, value);
+        }
     }
 
     /// Calls `each` with an output of rows of the batch, by their numbers.

@@ -14,7 +14,10 @@ use super::slots::{Base, Slots, fixed};
 use crate::Error;
 use crate::exec::scan::{exact_rowid, highest_rowid, lowest_rowid};
 use crate::keep::matched::MatchedRows;
-use crate::plan::node::{Access, End, Node, Operand, Pipeline, PipelineStep, RECORDS_MAX, Test};
+use crate::plan::pipeline::{
+    Access, End, Operand, Pipeline, PipelineStep, RECORDS_MAX, Test, Walk,
+};
+use crate::session::Session;
 use crate::value::{Value, ValueRef};
 
 /// Memory of a pipeline, kept from one run to the next: the next run allocates nothing.
@@ -94,6 +97,12 @@ impl Memory {
         if let Some(rows) = self.marks.get_mut(mark) {
             std::mem::swap(self.leaf.skipped.get_or_insert_default(), rows);
         }
+    }
+
+    /// Keeps what grows with the rows within the limit of a statement.
+    pub(crate) fn keep_within(&mut self, session: &dyn Session) {
+        self.marks.iter_mut().for_each(|marks| marks.keep_within(session));
+        self.any.rowids.keep_within(session);
     }
 
     /// Forgets the noted matches.
@@ -238,7 +247,7 @@ impl<'a, 't> LoopRun<'a, 't> {
                         if !inside && page.rowid(index).map_err(Error::corrupt)? > high {
                             return Ok(());
                         }
-                        if let Node::NestedLoop { prefetch: Some((place, lookup)) } = pipeline.node
+                        if let Walk::NestedLoop { prefetch: Some((place, lookup)) } = pipeline.walk
                             && (index - first).is_multiple_of(BATCH)
                             && self.memory.lookups[lookup].is_large(self.txn)
                         {
@@ -246,8 +255,8 @@ impl<'a, 't> LoopRun<'a, 't> {
                                 (index..count).map_while(|index| page.table_leaf(index).ok());
                             self.warm(lookup, place, rows.map(|cell| cell.payload));
                         }
-                        if let Some(rows) = &self.memory.leaf.skipped
-                            && rows.contains(page.rowid(index).map_err(Error::corrupt)?)
+                        if let Some(rows) = &mut self.memory.leaf.skipped
+                            && rows.contains(page.rowid(index).map_err(Error::corrupt)?)?
                         {
                             continue;
                         }
@@ -415,7 +424,7 @@ impl<'a, 't> LoopRun<'a, 't> {
         if let Some((mark, rowid)) = &level.marks
             && let ValueRef::Int(rowid) = self.value(rowid)
         {
-            self.memory.marks[*mark].insert(rowid);
+            self.memory.marks[*mark].insert(rowid)?;
         }
         if self.all(&level.filter) {
             if number + 1 == self.pipeline.levels.len() {

@@ -13,7 +13,7 @@ use super::leaf_rows::RowRef;
 use super::run::Memory;
 use super::slots::fixed;
 use crate::Error;
-use crate::plan::node::{Access, IndexAccess, Pipeline, RecordPlan, SEEK_KEYS_MAX};
+use crate::plan::pipeline::{Access, IndexAccess, Pipeline, RecordPlan, SEEK_KEYS_MAX};
 use crate::value::{Value, ValueRef};
 
 /// Most rows of a seek.

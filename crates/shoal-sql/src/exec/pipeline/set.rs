@@ -13,8 +13,8 @@ use super::slots::{Slots, fixed};
 use crate::Error;
 use crate::keep::key::{HashPlaces, hash_value, is_equal};
 use crate::parse::ast::CompoundOp;
-use crate::plan::node::{Operand, Pipeline, root_parts};
-use crate::plan::{BodyPlan, CompoundPlan};
+use crate::plan::node::{CompoundNode, Node, compound_of, root_parts};
+use crate::plan::pipeline::{Operand, Pipeline};
 use crate::value::{Collation, Value, ValueRef};
 
 /// Memory of a compound, kept from one run to the next.
@@ -43,14 +43,14 @@ struct Set<'s> {
 /// # Errors
 /// Errors of the file.
 pub(crate) fn combine(
-    body: &BodyPlan,
+    node: &Node,
     txn: &Transaction,
     parameters: &[Value],
     memory: &mut [Memory],
 ) -> Result<(), Error> {
-    let BodyPlan::Compound(plan) = body else { return Ok(()) };
-    if ascending::is_ascending(body) {
-        return ascending::combine(body, plan, txn, parameters, memory);
+    let Some(plan) = compound_of(node) else { return Ok(()) };
+    if ascending::is_ascending(node) {
+        return ascending::combine(node, plan, txn, parameters, memory);
     }
     let Some(first) = memory.first_mut() else { return Ok(()) };
     let (slots, SetMemory { places, matched }) =
@@ -59,7 +59,7 @@ pub(crate) fn combine(
     let mut set = Set { txn, parameters, collations, slots, rows: 0, places, matched };
     set.slots.clear();
     set.places.clear();
-    let result = set.run(plan, body, memory);
+    let result = set.run(plan, node, memory);
     let Set { slots, rows, places, matched, .. } = set;
     if let Some(first) = memory.first_mut() {
         (first.slots, first.set) = (slots, SetMemory { places, matched });
@@ -80,8 +80,8 @@ pub(crate) fn is_same(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
 impl Set<'_> {
     fn run(
         &mut self,
-        plan: &CompoundPlan,
-        body: &BodyPlan,
+        plan: &CompoundNode,
+        node: &Node,
         memory: &mut [Memory],
     ) -> Result<(), Error> {
         let first = plan.rest.first().map(|(op, _)| *op);
@@ -90,7 +90,7 @@ impl Set<'_> {
         let ops = std::iter::once(if distinct { CompoundOp::Union } else { CompoundOp::UnionAll })
             .chain(plan.rest.iter().map(|(op, _)| *op));
         let mut stale = false;
-        for ((op, part), memory) in ops.zip(root_parts(body).flatten()).zip(memory) {
+        for ((op, part), memory) in ops.zip(root_parts(node).flatten()).zip(memory) {
             if op == CompoundOp::UnionAll {
                 self.each(part, memory, |set, row, outputs| set.push(row, outputs))?;
                 (distinct, stale) = (false, true);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use shoal_store::{ColumnPlace, Page, Pgno, Stored, Transaction};
 
 use super::run::{field_value, parameter};
-use crate::plan::node::Operand;
+use crate::plan::pipeline::Operand;
 use crate::value::{Value, ValueRef};
 
 /// One value of a row, without a borrow.
