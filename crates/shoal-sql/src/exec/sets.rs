@@ -10,7 +10,7 @@ use super::overflow::Waiting;
 use super::pipeline::is_same;
 use super::query::{NodeRun, QueryRun};
 use crate::Error;
-use crate::keep::key::{RowSet, push_row_key};
+use crate::keep::key::{HashPlaces, hash_value, is_equal, push_row_key};
 use crate::keep::{Kept, RowStore, row_size};
 use crate::parse::ast::CompoundOp;
 use crate::plan::node::{CompoundNode, QueryPlan};
@@ -24,7 +24,7 @@ use crate::value::{Collation, Value, ValueRef, assign};
 #[derive(Debug, Default)]
 pub(super) struct SetRows {
     rows: RowStore,
-    keys: RowSet,
+    keys: HashPlaces,
     /// The place of each key's row.
     places: Vec<usize>,
     /// While a part of a `UNION` is added: true for each key whose row is the part's.
@@ -164,10 +164,8 @@ impl SetRows {
             if let Some(file) = &mut self.file {
                 return file.push(session, number, row.values(), collations);
             }
-            if self.keys.insert(row.values(), collations) {
-                self.places.push(self.rows.len());
-                self.taken.push(true);
-            } else if let Some(key) = self.keys.place(row.values(), collations) {
+            let hash = hash_of(row.values(), collations);
+            if let Some(key) = self.find(hash, row.values(), collations) {
                 let mut pairs = self.rows.row(self.places[key]).zip(row.values());
                 if std::mem::replace(&mut self.taken[key], true)
                     || pairs.all(|(a, b)| is_same(a, b))
@@ -175,6 +173,10 @@ impl SetRows {
                     return Ok(());
                 }
                 self.places[key] = self.rows.len();
+            } else {
+                self.keys.insert(hash);
+                self.places.push(self.rows.len());
+                self.taken.push(true);
             }
             self.rows.push(row.values());
             if !self.kept.try_add(session, || (2 * row_size(row.values()), 0)) {
@@ -199,7 +201,8 @@ impl SetRows {
             if let Some(file) = &mut self.file {
                 return file.push_key(session, number, row.values(), collations);
             }
-            if let Some(place) = self.keys.place(row.values(), collations) {
+            let hash = hash_of(row.values(), collations);
+            if let Some(place) = self.find(hash, row.values(), collations) {
                 found[place] = true;
             }
             Ok(())
@@ -207,18 +210,31 @@ impl SetRows {
         if self.file.is_some() {
             return Ok(());
         }
-        let (mut rows, mut keys) = (RowStore::default(), RowSet::default());
+        let (mut rows, mut keys) = (RowStore::default(), HashPlaces::default());
         self.kept.clear();
         let stay = self.places.iter().zip(&found).filter(|(_, found)| **found == wanted);
         for (&place, _) in stay {
             let row = self.rows.row(place);
             self.kept.note(session, 2 * row_size(row.clone()));
-            keys.insert(row.clone(), collations);
+            keys.insert(hash_of(row.clone(), collations));
             rows.push(row);
         }
         self.places = (0..rows.len()).collect();
         (self.rows, self.keys) = (rows, keys);
         Ok(())
+    }
+
+    /// The number of a row equal to this one, among the rows so far.
+    fn find<'v>(
+        &self,
+        hash: u64,
+        row: impl Iterator<Item = ValueRef<'v>> + Clone,
+        collations: &[Collation],
+    ) -> Option<usize> {
+        self.keys.find(hash, |key| {
+            let mut pairs = self.rows.row(self.places[key]).zip(row.clone()).zip(collations);
+            pairs.all(|((a, b), by)| is_equal(a, b, *by))
+        })
     }
 
     /// Puts the rows so far into a file; they are of the parts up to a number.
@@ -261,6 +277,11 @@ impl SetRows {
         self.next += 1;
         Ok(true)
     }
+}
+
+/// The hash of a row's columns.
+fn hash_of<'v>(row: impl Iterator<Item = ValueRef<'v>>, collations: &[Collation]) -> u64 {
+    row.zip(collations).fold(0, |hash, (value, by)| hash_value(value, *by, hash))
 }
 
 impl SetFile {

@@ -13,6 +13,8 @@ pub(crate) struct Kept {
     bytes: u64,
     /// `None` until something was counted, and where there is no limit.
     budget: Option<Arc<Budget>>,
+    /// Nothing is counted: known from the first call on, so that the others cost no call.
+    is_free: bool,
 }
 
 impl Kept {
@@ -46,7 +48,13 @@ impl Kept {
         session: &dyn Session,
         size: impl FnOnce() -> (usize, usize),
     ) -> bool {
-        let Some(meter) = session.meter() else { return true };
+        if self.is_free {
+            return true;
+        }
+        let Some(meter) = session.meter() else {
+            self.is_free = true;
+            return true;
+        };
         let (bytes, reserve) = size();
         let has_room = meter.has_room(bytes.saturating_add(reserve));
         let reserve = if session.budget().is_some() { reserve } else { 0 };
@@ -79,6 +87,7 @@ impl Kept {
             budget.give_back(self.bytes);
         }
         self.bytes = 0;
+        self.is_free = false;
     }
 }
 
