@@ -26,7 +26,7 @@ use crate::index_reader::IndexReader;
 use crate::parse::ast::{Conflict, Explain, Name, Stmt, TransactionMode};
 use crate::parse::{Hint, Parsed, hint, parse};
 use crate::reader::TableReader;
-use crate::schema::{AttachedSnapshots, FIRST_ATTACHED, MAIN, Schema, Snapshot, Txns};
+use crate::schema::{AttachedSnapshots, BESIDE, MAIN, Schema, Snapshot, Txns};
 use crate::session::forced::Forced;
 use crate::session::{
     Control, Counts, Environment, Interrupter, Limits, Session, StatementSession, TransactionHooks,
@@ -171,8 +171,9 @@ impl Connection {
         };
         self.schemas.refresh_main(&self.store, main)?;
         for place in self.databases.places() {
-            let snapshot = self.databases.snapshot(place, watch)?;
-            self.schemas.refresh(&self.databases, place, snapshot.get())?;
+            if let Some(snapshot) = self.databases.snapshot(place, watch)? {
+                self.schemas.refresh(&self.databases, place, snapshot.get())?;
+            }
         }
         self.schemas.combine(&self.databases)
     }
@@ -217,9 +218,9 @@ impl Connection {
             read.push((MAIN, main));
         }
         for place in self.databases.places() {
-            if statement.plan.compiled.reads(place + FIRST_ATTACHED) {
+            if statement.plan.compiled.reads(place + BESIDE) {
                 let snapshot = self.databases.snapshot(place, &self.control.watch)?;
-                read.push((place + FIRST_ATTACHED, snapshot));
+                read.extend(snapshot.map(|snapshot| (place + BESIDE, snapshot)));
             }
         }
         let mut state = 0;
@@ -292,6 +293,11 @@ impl Connection {
             ..
         } = self;
         let watch = &control.watch;
+        if let Some((_, parsed)) = &parsed
+            && write::needs_temp(&parsed.stmt)
+        {
+            databases.make_temp();
+        }
         // One transaction for the schema and the plan: in the shared mode each costs its locks.
         let snapshot = match (transaction, pinned) {
             (Some(transaction), _) => Snapshot::Shared(transaction),
@@ -302,8 +308,10 @@ impl Connection {
         let mut attached = AttachedSnapshots::new();
         for place in databases.places() {
             let snapshot = databases.snapshot(place, watch)?;
-            schemas.refresh(databases, place, snapshot.get())?;
-            attached.push(Some(snapshot));
+            if let Some(snapshot) = &snapshot {
+                schemas.refresh(databases, place, snapshot.get())?;
+            }
+            attached.push(snapshot);
         }
         let schema = schemas.combine(databases)?;
         if let Some(found) = found {
@@ -355,7 +363,9 @@ impl Connection {
             }
             Compiled::Pragma(pragma) if pragma.writes() => {
                 let pragma = pragma.clone();
-                self.write(|_, transaction| {
+                let home = pragma.home(&statement.plan.schema)?;
+                self.databases.begin(self.transaction.is_some(), &self.control.watch)?;
+                self.write(home, |_, transaction| {
                     pragma.write(transaction).map_err(write::Failure::from)
                 })?;
                 Ok(0)
@@ -453,12 +463,69 @@ impl Connection {
         }
         self.outstanding = Outstanding::default();
         self.savepoints = Savepoints::default();
+        let result = self.end_all(transaction);
         self.databases.end();
-        let result = self.end(transaction);
         if result.is_err() {
             self.schemas.forget();
         }
         result
+    }
+
+    /// Commits the changes of every database: files first, since nothing goes wrong in memory.
+    ///
+    /// # Errors
+    /// The first of the stores'; the other databases are as before then.
+    fn end_all(&mut self, main: Transaction) -> Result<(), Error> {
+        let mut order = vec![(is_in_memory(&self.store), MAIN)];
+        let writers: Vec<usize> = self.databases.writers().map(|(number, _)| number).collect();
+        for database in writers {
+            order.push((is_in_memory(self.databases.store_of(database)?), database));
+        }
+        order.sort_unstable();
+        let mut main = Some(main);
+        for (_, database) in order {
+            let transaction = match database {
+                MAIN => main.take(),
+                other => self.databases.take(other),
+            };
+            transaction.map_or(Ok(()), |transaction| self.end(database, transaction))?;
+        }
+        Ok(())
+    }
+
+    /// Refuses to change a second file in one transaction: a crash in its commit could leave one
+    /// file changed and the other not. Files with a log are apart in SQLite, too.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`].
+    fn check_one_file(&mut self, database: usize, transaction: &Transaction) -> Result<(), Error> {
+        let spans = |store: &Store, transaction: &Transaction| {
+            !is_in_memory(store) && !transaction.header().is_wal()
+        };
+        let store = match database {
+            MAIN => &self.store,
+            other => self.databases.store_of(other)?,
+        };
+        if !spans(store, transaction) {
+            return Ok(());
+        }
+        let mut others = Vec::new();
+        if let Some(main) = self.transaction.as_ref().filter(|it| it.is_writer()) {
+            others.push(spans(&self.store, main));
+        }
+        let beside: Vec<(usize, bool)> = self
+            .databases
+            .writers()
+            .map(|(number, transaction)| (number, transaction.header().is_wal()))
+            .collect();
+        for (number, is_wal) in beside {
+            others.push(!is_wal && !is_in_memory(self.databases.store_of(number)?));
+        }
+        if others.contains(&true) {
+            let what = "changing several files in one transaction".to_owned();
+            return Err(Error::Unsupported { what, offset: None });
+        }
+        Ok(())
     }
 
     /// Ends the transaction and forgets its changes.
@@ -471,6 +538,8 @@ impl Connection {
         };
         self.outstanding = Outstanding::default();
         self.savepoints = Savepoints::default();
+        let states = &mut self.states;
+        self.databases.writers().for_each(|(database, _)| states.changed(database));
         self.databases.end();
         if transaction.is_writer() {
             self.states.changed(MAIN);
@@ -488,36 +557,34 @@ impl Connection {
             self.begin(Mode::Read)?;
             self.savepoints.began = true;
         }
-        match &mut self.transaction {
-            Some(transaction) => self.savepoints.push(name, transaction, self.outstanding),
-            None => Ok(()),
-        }
+        let writers = writers(&mut self.transaction, &mut self.databases);
+        self.savepoints.push(name, writers, self.outstanding)
     }
 
     fn release(&mut self, name: &Name) -> Result<(), Error> {
-        match &mut self.transaction {
-            None => self.savepoints.find(name).map(drop),
-            Some(transaction) => match self.savepoints.release(name, transaction)? {
-                true => self.commit(),
-                false => Ok(()),
-            },
+        if self.transaction.is_none() {
+            return self.savepoints.find(name).map(drop);
+        }
+        let writers = writers(&mut self.transaction, &mut self.databases);
+        match self.savepoints.release(name, writers)? {
+            true => self.commit(),
+            false => Ok(()),
         }
     }
 
     fn rollback_to(&mut self, name: &Name) -> Result<(), Error> {
-        match &mut self.transaction {
-            None => self.savepoints.find(name).map(drop),
-            Some(transaction) => {
-                self.outstanding =
-                    self.savepoints.rollback_to(name, transaction, self.outstanding)?;
-                if transaction.is_writer() {
-                    self.states.changed(MAIN);
-                }
-                // The schema may have changed since, and its number may come again.
-                self.schemas.forget();
-                Ok(())
-            }
+        if self.transaction.is_none() {
+            return self.savepoints.find(name).map(drop);
         }
+        let writers = writers(&mut self.transaction, &mut self.databases);
+        self.outstanding = self.savepoints.rollback_to(name, writers, self.outstanding)?;
+        let states = &mut self.states;
+        for (database, _) in self::writers(&mut self.transaction, &mut self.databases) {
+            states.changed(database);
+        }
+        // The schema may have changed since, and its number may come again.
+        self.schemas.forget();
+        Ok(())
     }
 
     /// Whether a transaction is open.
@@ -574,15 +641,18 @@ impl Connection {
         };
         self.control.begin();
         transaction.upgrade()?;
-        self.savepoints.begin_writing(transaction)?;
+        self.savepoints.begin_writing(MAIN, transaction)?;
         self.states.changed(MAIN);
         self.schemas.refresh_main(&self.store, transaction)?;
         let session = self.environment.session(self.counts, &self.control, &self.store);
         let session = self.session.insert(session);
         let schema = main_schema(&self.schemas)?;
+        let (home, main, attached) = (MAIN, None, &[] as &[_]);
         let running = write::Running {
+            home,
             transaction,
-            attached: &[],
+            main,
+            attached,
             schema,
             session,
             parameters: &[],
@@ -641,20 +711,54 @@ impl Connection {
         statement: &mut Statement,
     ) -> Result<(u64, Vec<Vec<Value>>), Error> {
         self.control.begin();
-        let watch = &self.control.watch;
-        self.databases.begin(self.transaction.is_some(), watch)?;
-        self.write(|connection, transaction| {
+        if !self.databases.is_empty() {
+            self.databases.begin(self.transaction.is_some(), &self.control.watch)?;
+            // The statement may be planned again, and write to another database then.
+            let own;
+            let main = match &self.transaction {
+                Some(transaction) => transaction,
+                None => {
+                    own = attached::begin(&self.store, &self.control.watch)?;
+                    &own
+                }
+            };
+            self.schemas.refresh_main(&self.store, main)?;
+            let (schemas, databases) = (&mut self.schemas, &self.databases);
+            prepared_snapshots(schemas, databases, &self.control, statement, (main, None))?;
+        }
+        let home = match &statement.plan.compiled {
+            Compiled::Write(plan) => plan.home(),
+            _ => MAIN,
+        };
+        self.write(home, |connection, transaction| {
             let Connection { schemas, databases, control, environment, outstanding, .. } =
                 connection;
             let (counts, store) = (&mut connection.counts, &connection.store);
             let (kept, scratch) = (&mut connection.session, &mut connection.scratch);
-            schemas.refresh_main(store, transaction)?;
-            let attached = prepared_snapshots(schemas, databases, control, statement, transaction)?;
+            let open = &connection.transaction;
+            let own;
+            let main = match (home, open) {
+                (MAIN, _) => None,
+                (_, Some(open)) => Some(open),
+                (_, None) => {
+                    own = attached::begin(store, &control.watch)?;
+                    Some(&own)
+                }
+            };
+            schemas.refresh_main(store, main.unwrap_or(transaction))?;
+            let txns = (main.unwrap_or(transaction), Some((home, &*transaction)));
+            let attached = prepared_snapshots(schemas, databases, control, statement, txns)?;
             let Compiled::Write(plan) = &statement.plan.compiled else {
                 return Err(Error::Misuse { what: "a statement changed its kind" }.into());
             };
+            if plan.home() != home {
+                let what = "the schema changed while the statement began";
+                return Err(Error::Misuse { what }.into());
+            }
             let session = environment.session_again(kept.take(), *counts, control, store);
             let running = write::Running {
+                home,
+                main,
                 transaction,
                 attached: &attached,
                 schema: &statement.plan.schema,
@@ -687,30 +791,43 @@ impl Connection {
     /// Runs `work` in a transaction that may write: the open one, or one of its own.
     fn write<T>(
         &mut self,
+        home: usize,
         work: impl FnOnce(&mut Connection, &mut Transaction) -> Result<T, write::Failure>,
     ) -> Result<T, Error> {
         self.refuse_to_write()?;
         let own = self.transaction.is_none();
-        let mut transaction = match self.transaction.take() {
+        let open = match home {
+            MAIN => self.transaction.take(),
+            other => self.databases.take(other),
+        };
+        let mut transaction = match open {
             Some(mut transaction) => {
-                let upgraded = transaction.upgrade().map_err(Error::from);
-                let upgraded =
-                    upgraded.and_then(|()| self.savepoints.begin_writing(&mut transaction));
-                if let Err(error) = upgraded {
-                    self.transaction = Some(transaction);
+                let mut begun = Ok(());
+                if !transaction.is_writer() {
+                    begun = self
+                        .check_one_file(home, &transaction)
+                        .and_then(|()| Ok(transaction.upgrade()?))
+                        .and_then(|()| self.savepoints.begin_writing(home, &mut transaction));
+                }
+                if let Err(error) = begun {
+                    self.put_back(home, transaction);
                     return Err(error);
                 }
                 transaction
             }
             None => {
-                let mut transaction = self.store.begin(Mode::Write)?;
+                let store = match home {
+                    MAIN => &self.store,
+                    other => self.databases.store_of(other)?,
+                };
+                let mut transaction = store.begin(Mode::Write)?;
                 transaction.set_watch(Some(Arc::clone(&self.control.watch)));
                 transaction
             }
         };
         let mut result = work(self, &mut transaction);
         if !own {
-            self.states.changed(MAIN);
+            self.states.changed(home);
         } else if self.outstanding.is_violated() {
             // The statement's own changes do not count; its triggers' changes do.
             self.counts.total_changes -= self.counts.changes;
@@ -729,43 +846,71 @@ impl Connection {
         if !keep {
             self.savepoints = Savepoints::default();
             self.databases.end();
+            // Of a statement in `main` the transaction is the connection's own.
+            self.transaction = None;
             transaction.rollback();
             // Another connection may give the next schema the number that this one's had.
             self.schemas.forget();
             self.hooks.rolled_back();
         } else if own {
-            if let Err(error) = self.end(transaction) {
+            if let Err(error) = self.end(home, transaction) {
                 self.schemas.forget();
                 return Err(error);
             }
         } else {
-            self.transaction = Some(transaction);
+            self.put_back(home, transaction);
         }
         result.map_err(|failure| failure.error)
     }
 
     /// Commits what a transaction wrote.
-    fn end(&mut self, transaction: Transaction) -> Result<(), Error> {
+    fn end(&mut self, database: usize, transaction: Transaction) -> Result<(), Error> {
         if transaction.is_writer() {
             if self.hooks.refuses_commit() {
-                self.states.changed(MAIN);
+                self.states.changed(database);
                 transaction.rollback();
                 self.hooks.rolled_back();
                 return Err(Error::CommitRefused);
             }
-            let before = self.data_versions.knows_main().then(|| transaction.began_at());
+            let before = self.data_versions.knows(database).then(|| transaction.began_at());
             if let Err(error) = transaction.commit() {
                 self.hooks.rolled_back();
                 return Err(error.into());
             }
+            let store = match database {
+                MAIN => &self.store,
+                other => self.databases.store_of(other)?,
+            };
             if let Some(before) = before
-                && let Ok(after) = self.store.version()
+                && let Ok(after) = store.version()
             {
-                self.data_versions.own_commit(&before, after);
+                self.data_versions.own_commit(database, &before, after);
             }
         }
         Ok(())
     }
+
+    /// Puts a transaction back after a statement in it.
+    fn put_back(&mut self, database: usize, transaction: Transaction) {
+        match database {
+            MAIN => self.transaction = Some(transaction),
+            other => self.databases.put(other, transaction),
+        }
+    }
+}
+
+/// True for a database without a file.
+fn is_in_memory(store: &Store) -> bool {
+    store.path().as_os_str() == ":memory:"
+}
+
+/// The open transactions with changes, by the number of the database.
+fn writers<'t>(
+    main: &'t mut Option<Transaction>,
+    databases: &'t mut Databases,
+) -> impl Iterator<Item = (usize, &'t mut Transaction)> {
+    let main = main.as_mut().filter(|main| main.is_writer());
+    main.map(|main| (MAIN, main)).into_iter().chain(databases.writers())
 }
 
 fn meaning(message: &str) -> Error {
@@ -779,25 +924,36 @@ fn prepared_snapshots<'c>(
     databases: &'c Databases,
     control: &Control,
     statement: &mut Statement,
-    main: &Transaction,
+    (main, written): (&Transaction, Option<(usize, &Transaction)>),
 ) -> Result<AttachedSnapshots<'c>, Error> {
     let mut snapshots: AttachedSnapshots<'c> = databases.places().map(|_| None).collect();
     loop {
         for place in databases.places() {
             // The schema of a database that was attached since has never been read.
             let unknown = !schemas.knows(place);
-            let wanted = unknown || statement.plan.compiled.reads(place + FIRST_ATTACHED);
-            if snapshots[place].is_none() && wanted {
-                let snapshot = databases.snapshot(place, &control.watch)?;
-                schemas.refresh(databases, place, snapshot.get())?;
-                snapshots[place] = Some(snapshot);
+            let wanted = unknown || statement.plan.compiled.reads(place + BESIDE);
+            match written {
+                Some((home, transaction)) if home == place + BESIDE => {
+                    schemas.refresh(databases, place, transaction)?;
+                }
+                _ if snapshots[place].is_none() && wanted => {
+                    snapshots[place] = databases.snapshot(place, &control.watch)?;
+                    if let Some(snapshot) = &snapshots[place] {
+                        schemas.refresh(databases, place, snapshot.get())?;
+                    }
+                }
+                _ => {}
             }
         }
         let schema = schemas.combine(databases)?;
         if Arc::ptr_eq(&statement.plan.schema, &schema) {
             return Ok(snapshots);
         }
-        refresh(statement, &schema, Txns::new(main, &snapshots), control.forced)?;
+        let mut txns = Txns::new(main, &snapshots);
+        if let Some((home, transaction)) = written {
+            txns = txns.with_written(home, transaction);
+        }
+        refresh(statement, &schema, txns, control.forced)?;
     }
 }
 
@@ -900,9 +1056,6 @@ fn compile(
         | Stmt::CreateVirtualTable { .. }
         | Stmt::AlterTable(_)
         | Stmt::Analyze(_)
-        | Stmt::Drop { .. } => {
-            write::refuse_attached(schema, &parsed.stmt)?;
-            Compiled::Write(write::prepare(schema, parsed, sql)?)
-        }
+        | Stmt::Drop { .. } => Compiled::Write(write::prepare(schema, parsed, sql)?),
     })
 }

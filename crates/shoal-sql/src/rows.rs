@@ -13,7 +13,7 @@ use crate::exec::{Batch, Run};
 use crate::plan::Program;
 use crate::plan::node::{Node, Root, root_parts};
 use crate::plan::pipeline::{Operand, Pipeline};
-use crate::schema::{AttachedSnapshots, FIRST_ATTACHED, Snapshot, Txns};
+use crate::schema::{AttachedSnapshots, BESIDE, Snapshot, Txns};
 use crate::session::StatementSession;
 use crate::value::{Affinity, Value, ValueRef};
 
@@ -226,7 +226,7 @@ impl<'c> Rows<'c> {
                     let session = session();
                     memory.iter_mut().for_each(|it| it.keep_within(&session));
                 }
-                let snapshot = match root.database.checked_sub(FIRST_ATTACHED) {
+                let snapshot = match root.database.checked_sub(BESIDE) {
                     None => snapshot,
                     Some(place) => attached
                         .get_mut(place)

@@ -4,9 +4,7 @@
 mod common;
 
 use common::{Scratch, check, check_all, ours};
-use shoal_sql::{Connection, Error, Value};
-use shoal_store::vfs::OsVfs;
-use shoal_store::{Access, Locking, Options, Store};
+use shoal_sql::{Connection, Value};
 
 const MAIN: &str = "
     CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT, n INT);
@@ -185,38 +183,6 @@ fn a_transaction_sees_one_state_of_every_file() {
     ours(&mut connection, "COMMIT").unwrap();
     assert_ne!(count(&mut connection), before);
     ours(&mut connection, "DETACH aux").unwrap();
-}
-
-#[test]
-fn attached_files_are_read_and_not_written() {
-    let (main, other) = (Scratch::new(MAIN), Scratch::new(OTHER));
-    for locking in [Locking::Shared, Locking::Exclusive] {
-        let options = Options { locking, ..Options::new(Access::ReadWrite) };
-        let store = Store::open_with(std::sync::Arc::new(OsVfs), &main.path(), options).unwrap();
-        let mut connection = Connection::open(store).unwrap();
-        let attach = format!("ATTACH '{}' AS aux", other.path().display());
-        ours(&mut connection, &attach).unwrap();
-        for sql in [
-            "INSERT INTO aux.t VALUES (5, 'x', 'y')",
-            "INSERT INTO only_other VALUES (5, 5)",
-            "UPDATE aux.t SET name = 1",
-            "DELETE FROM w",
-            "CREATE TABLE aux.new(a)",
-            "DROP TABLE aux.t",
-            "PRAGMA aux.user_version = 3",
-        ] {
-            let error = ours(&mut connection, sql).unwrap_err();
-            assert!(matches!(error, Error::Unsupported { .. }), "{sql}: {error:?}");
-        }
-        // A statement may read the attached file and write `main`.
-        let copied = "INSERT INTO only_main SELECT name || extra FROM aux.t WHERE id IN
-            (SELECT k FROM only_other)";
-        let mut statement = connection.prepare(copied).unwrap();
-        assert_eq!(connection.execute(&mut statement).unwrap(), 2);
-        let delete = "DELETE FROM only_main WHERE a IN (SELECT name || extra FROM aux.t)";
-        let mut statement = connection.prepare(delete).unwrap();
-        assert_eq!(connection.execute(&mut statement).unwrap(), 2);
-    }
 }
 
 /// Statistics of attached files choose plans as in `main`.

@@ -35,7 +35,8 @@ fn refusals_name_what_they_refuse() {
     let mut connection = shoal(&vfs);
     let cases = [
         ("INSERT INTO nosuch VALUES (1)", "no such table: nosuch"),
-        ("INSERT INTO other.t VALUES (1)", "unknown database other"),
+        ("INSERT INTO other.t VALUES (1)", "no such table: other.t"),
+        ("CREATE TABLE other.t (a)", "unknown database other"),
         ("INSERT INTO v VALUES (1)", "cannot modify v because it is a view"),
         ("DELETE FROM sqlite_schema", "table sqlite_schema may not be modified"),
         ("DROP TABLE sqlite_schema", "table sqlite_schema may not be dropped"),
@@ -58,8 +59,10 @@ fn refusals_name_what_they_refuse() {
         ("INSERT INTO f VALUES ('x')", "not supported: writing to virtual table f"),
         ("DELETE FROM f_content", "not supported: writing to f_content, part of virtual table f"),
         ("DROP TABLE f", "not supported: dropping virtual table f"),
-        ("CREATE TEMP TABLE x (a)", "not supported: TEMP tables"),
-        ("CREATE TEMP VIEW x AS SELECT 1", "not supported: CREATE TEMP VIEW"),
+        (
+            "CREATE TEMP TRIGGER x AFTER INSERT ON t BEGIN SELECT 1; END",
+            "not supported: CREATE TEMP TRIGGER",
+        ),
         ("CREATE INDEX x ON t (b) WHERE nosuch > 1", "no such column: nosuch"),
         (
             "CREATE INDEX x ON t (random())",

@@ -210,7 +210,7 @@ impl Store {
         };
         match inner.options.access {
             Access::ReadOnly => open(Access::ReadOnly),
-            Access::ReadWrite | Access::Create => match open(Access::ReadWrite) {
+            access => match open(access) {
                 Err(Error::Vfs(VfsError::PermissionDenied { .. })) => open(Access::ReadOnly),
                 other => other,
             },

@@ -9,7 +9,7 @@ use super::pinned::Pinned;
 use crate::Error;
 use crate::error::NameKind;
 use crate::functions::Own;
-use crate::schema::{Beside, FIRST_ATTACHED, FileOf, Flags, Registered, Schema, Snapshot};
+use crate::schema::{BESIDE, Beside, FileOf, Flags, Registered, Schema, Snapshot, TEMP};
 
 /// As many as SQLite allows by default.
 const ATTACHED_MAX: usize = 10;
@@ -25,10 +25,12 @@ struct Attached {
     pinned: Option<Pinned>,
 }
 
-/// The databases of a connection beside `main`, in the order in which they were attached.
+/// The databases of a connection beside `main`, by place: `temp`, then the attached ones in the
+/// order of their `ATTACH`.
 #[derive(Debug, Default)]
 pub(crate) struct Databases {
-    attached: Vec<Attached>,
+    /// Empty while there are no others; `temp` is `None` until a temporary object is made.
+    all: Vec<Option<Attached>>,
 }
 
 /// The schemas that a connection knows, each good as long as its file's schema cookie is.
@@ -48,28 +50,75 @@ pub(crate) struct Schemas {
 
 impl Databases {
     pub(crate) fn is_empty(&self) -> bool {
-        self.attached.is_empty()
+        self.all.is_empty()
     }
 
     /// Their places.
     pub(crate) fn places(&self) -> std::ops::Range<usize> {
-        0..self.attached.len()
+        0..self.all.len()
     }
 
-    /// Their names.
+    /// The names of attached databases.
     pub(crate) fn names(&self) -> Arc<[String]> {
-        self.attached.iter().map(|attached| attached.name.clone()).collect()
+        self.attached().map(|attached| attached.name.clone()).collect()
     }
 
-    /// Their stores.
+    /// The stores of attached databases.
     pub(crate) fn stores(&self) -> impl Iterator<Item = &Store> {
-        self.attached.iter().map(|attached| &attached.store)
+        self.attached().map(|attached| &attached.store)
     }
 
-    /// The store of the database `name`.
+    /// The store of the attached database `name`.
     pub(crate) fn store(&self, name: &str) -> Option<&Store> {
         let named = |it: &&Attached| it.name.eq_ignore_ascii_case(name);
-        self.attached.iter().find(named).map(|attached| &attached.store)
+        self.attached().find(named).map(|attached| &attached.store)
+    }
+
+    /// The store of a database by its number.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] for a database no longer attached.
+    pub(crate) fn store_of(&self, database: usize) -> Result<&Store, Error> {
+        let place = database.checked_sub(BESIDE);
+        let found = place.and_then(|place| self.all.get(place)?.as_ref());
+        let gone = Error::Misuse { what: "a database is not attached any more" };
+        found.map(|attached| &attached.store).ok_or(gone)
+    }
+
+    fn attached(&self) -> impl Iterator<Item = &Attached> {
+        self.all.iter().skip(TEMP - BESIDE + 1).flatten()
+    }
+
+    /// Makes `temp`, in memory, at its first use.
+    pub(crate) fn make_temp(&mut self) {
+        if self.all.is_empty() {
+            self.all.push(None);
+        }
+        self.all[TEMP - BESIDE].get_or_insert_with(|| {
+            let (store, name) = (Store::memory(), "temp".to_owned());
+            Attached { name, store, transaction: None, pinned: None }
+        });
+    }
+
+    /// Takes the transaction of a database out, to be written in.
+    pub(crate) fn take(&mut self, database: usize) -> Option<Transaction> {
+        self.all.get_mut(database - BESIDE)?.as_mut()?.transaction.take()
+    }
+
+    /// Puts a transaction back.
+    pub(crate) fn put(&mut self, database: usize, transaction: Transaction) {
+        if let Some(Some(attached)) = self.all.get_mut(database - BESIDE) {
+            attached.transaction = Some(transaction);
+        }
+    }
+
+    /// The open transactions with changes, by the number of the database.
+    pub(crate) fn writers(&mut self) -> impl Iterator<Item = (usize, &mut Transaction)> {
+        let all = self.all.iter_mut().enumerate();
+        let open = all.filter_map(|(place, attached)| {
+            Some((place + BESIDE, attached.as_mut()?.transaction.as_mut()?))
+        });
+        open.filter(|(_, transaction)| transaction.is_writer())
     }
 
     /// Attaches the file at `path` as `name`.
@@ -84,7 +133,7 @@ impl Databases {
         path: &str,
         name: &str,
     ) -> Result<(), Error> {
-        if self.attached.len() >= ATTACHED_MAX {
+        if self.attached().count() >= ATTACHED_MAX {
             let message = format!("too many attached databases - max {ATTACHED_MAX}");
             return Err(Error::runtime(message));
         }
@@ -104,7 +153,11 @@ impl Databases {
         }
         drop(transaction);
         let pinned = Pinned::of(&store);
-        self.attached.push(Attached { name: name.to_owned(), store, transaction: None, pinned });
+        if self.all.is_empty() {
+            self.all.push(None);
+        }
+        let name = name.to_owned();
+        self.all.push(Some(Attached { name, store, transaction: None, pinned }));
         Ok(())
     }
 
@@ -114,18 +167,28 @@ impl Databases {
     /// As SQLite words them: no such database, one that is no attached one, one that the open
     /// transaction has read.
     pub(crate) fn detach(&mut self, name: &str) -> Result<(), Error> {
-        if name.eq_ignore_ascii_case("main") {
-            return Err(Error::runtime(format!("cannot detach database {name}")));
+        if name.eq_ignore_ascii_case("main") || name.eq_ignore_ascii_case("temp") {
+            let known = !self.all.is_empty() || name.eq_ignore_ascii_case("main");
+            let message = match known {
+                true => format!("cannot detach database {name}"),
+                false => format!("no such database: {name}"),
+            };
+            return Err(Error::runtime(message));
         }
-        let is = |attached: &Attached| attached.name.eq_ignore_ascii_case(name);
-        let Some(place) = self.attached.iter().position(is) else {
+        let is = |attached: &Option<Attached>| {
+            attached.as_ref().is_some_and(|it| it.name.eq_ignore_ascii_case(name))
+        };
+        let Some(place) = self.all.iter().position(is) else {
             let message = format!("no such database: {name}");
             return Err(Error::Name { kind: NameKind::Database, message, offset: None });
         };
-        if self.attached[place].transaction.is_some() {
+        if self.all[place].as_ref().is_some_and(|attached| attached.transaction.is_some()) {
             return Err(Error::runtime(format!("database {name} is locked")));
         }
-        self.attached.remove(place);
+        self.all.remove(place);
+        if self.all.iter().all(Option::is_none) {
+            self.all.clear();
+        }
         Ok(())
     }
 
@@ -135,7 +198,7 @@ impl Databases {
     /// # Errors
     /// The store's.
     pub(crate) fn begin(&mut self, in_transaction: bool, watch: &Arc<Watch>) -> Result<(), Error> {
-        for attached in &mut self.attached {
+        for attached in self.all.iter_mut().flatten() {
             if let Some(pinned) = &mut attached.pinned {
                 pinned.get_or_begin(&attached.store, watch)?;
             } else if in_transaction && attached.transaction.is_none() {
@@ -147,20 +210,24 @@ impl Databases {
 
     /// Ends the snapshots that belong to the open transaction.
     pub(crate) fn end(&mut self) {
-        self.attached.iter_mut().for_each(|attached| attached.transaction = None);
+        self.all.iter_mut().flatten().for_each(|attached| attached.transaction = None);
     }
 
     /// A snapshot of the database at a place: the one that was begun, or one of its own.
     ///
     /// # Errors
     /// The store's.
-    pub(crate) fn snapshot(&self, place: usize, watch: &Arc<Watch>) -> Result<Snapshot<'_>, Error> {
-        let attached = &self.attached[place];
+    pub(crate) fn snapshot(
+        &self,
+        place: usize,
+        watch: &Arc<Watch>,
+    ) -> Result<Option<Snapshot<'_>>, Error> {
+        let Some(attached) = &self.all[place] else { return Ok(None) };
         let begun = attached.pinned.as_ref().and_then(Pinned::get);
-        match begun.or(attached.transaction.as_ref()) {
-            Some(transaction) => Ok(Snapshot::Shared(transaction)),
-            None => Ok(Snapshot::Own(Box::new(begin(&attached.store, watch)?))),
-        }
+        Ok(Some(match begun.or(attached.transaction.as_ref()) {
+            Some(transaction) => Snapshot::Shared(transaction),
+            None => Snapshot::Own(Box::new(begin(&attached.store, watch)?)),
+        }))
     }
 }
 
@@ -189,7 +256,7 @@ impl Schemas {
         self.main.as_ref()
     }
 
-    /// Whether the schema of the database at a place was read.
+    /// True when the schema of the database at a place was read.
     pub(crate) fn knows(&self, place: usize) -> bool {
         self.attached.get(place).is_some_and(Option::is_some)
     }
@@ -218,13 +285,13 @@ impl Schemas {
         place: usize,
         txn: &Transaction,
     ) -> Result<(), Error> {
-        self.attached.resize(databases.attached.len(), None);
+        self.attached.resize(databases.all.len(), None);
         let known = &mut self.attached[place];
         if known.as_ref().is_some_and(|schema| schema.cookie() == txn.schema_cookie()) {
             return Ok(());
         }
-        let store = &databases.attached[place].store;
-        let file = FileOf { txn, store, database: place + FIRST_ATTACHED };
+        let database = place + BESIDE;
+        let file = FileOf { txn, store: databases.store_of(database)?, database };
         *known = Some(Arc::new(Schema::load(&file)?.with_own(self.own.clone())));
         self.whole = None;
         Ok(())
@@ -243,12 +310,17 @@ impl Schemas {
         let whole = if databases.is_empty() && self.registered.is_empty() {
             Arc::clone(main)
         } else {
-            let mut beside = Vec::with_capacity(databases.attached.len());
-            for (attached, schema) in databases.attached.iter().zip(&self.attached) {
-                let Some(schema) = schema else { return Err(MISSING) };
-                beside.push(Beside { name: attached.name.clone(), schema: Arc::clone(schema) });
+            let mut beside = Vec::with_capacity(databases.all.len());
+            for (place, attached) in databases.all.iter().enumerate() {
+                let Some(attached) = attached else { continue };
+                let known = self.attached.get(place).and_then(Option::as_ref);
+                let Some(schema) = known else { return Err(MISSING) };
+                let (name, schema) = (attached.name.clone(), Arc::clone(schema));
+                beside.push(Beside { name, schema });
             }
-            Arc::new(main.with_others(beside, self.registered.clone()))
+            let has_temp = databases.all.first().is_some_and(Option::is_some);
+            let temporary = has_temp.then(|| beside.remove(0).schema);
+            Arc::new(main.with_others(beside, temporary, self.registered.clone()))
         };
         self.whole = Some(Arc::clone(&whole));
         Ok(whole)

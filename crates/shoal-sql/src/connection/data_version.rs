@@ -3,8 +3,6 @@
 
 use shoal_store::Version;
 
-use crate::schema::MAIN;
-
 /// What a connection has seen of its databases. Nothing is kept of one that nobody asked about.
 #[derive(Debug, Default)]
 pub(super) struct DataVersions {
@@ -36,9 +34,9 @@ impl DataVersions {
         }
     }
 
-    /// Whether anybody asked about `main`.
-    pub(super) fn knows_main(&self) -> bool {
-        self.known.iter().any(|known| known.database == MAIN)
+    /// True when anybody asked about a database.
+    pub(super) fn knows(&self, database: usize) -> bool {
+        self.known.iter().any(|known| known.database == database)
     }
 
     /// Forgets a database that is attached no more, and numbers those behind it anew.
@@ -51,10 +49,10 @@ impl DataVersions {
         }
     }
 
-    /// Notes that the connection itself brought `main` from one state to the next. Where another
+    /// Notes the connection's own step of a database from one state to the next. Where another
     /// connection came between or before, the states say so the next time.
-    pub(super) fn own_commit(&mut self, before: &Version, after: Version) {
-        let known = self.known.iter_mut().find(|known| known.database == MAIN);
+    pub(super) fn own_commit(&mut self, database: usize, before: &Version, after: Version) {
+        let known = self.known.iter_mut().find(|known| known.database == database);
         if let Some(known) = known.filter(|known| known.version == *before)
             && after.follows(before)
         {

@@ -170,10 +170,6 @@ impl Pragma {
             Kind::ForeignKeys | Kind::DeferForeignKeys => true,
             _ => false,
         };
-        let of_another = |name: &Name| !name.is("main");
-        if pragma.writes() && pragma.database.as_ref().is_some_and(of_another) {
-            return Err(unsupported(format!("setting PRAGMA {text} of an attached database")));
-        }
         match argument {
             Some(argument) if !settable => {
                 Err(Error::unsupported(format!("setting PRAGMA {text}"), argument.offset))
@@ -247,6 +243,15 @@ impl Pragma {
             _ => return None,
         }
         Some(flags)
+    }
+
+    /// The number of the database to write to.
+    ///
+    /// # Errors
+    /// An unknown database.
+    pub(crate) fn home(&self, schema: &Schema) -> Result<usize, Error> {
+        let name = self.database.as_ref().map_or("main", |name| name.text.as_str());
+        schema.database(name).ok_or_else(|| unknown_database(name))
     }
 
     /// Whether it sets something in the file.
@@ -389,12 +394,12 @@ impl Kind {
             Some(name) => Some(whole.database(name).ok_or_else(|| unknown_database(name))?),
             None => None,
         };
-        let owner = match self {
-            Kind::IndexInfo | Kind::IndexXinfo => {
-                whole.databases().find(|(_, _, schema)| schema.index(&argument).is_some())
-            }
-            _ => whole.databases().find(|(_, _, schema)| schema.object(&argument).is_some()),
-        };
+        let mut all: Vec<_> = whole.databases().collect();
+        all.sort_by_key(|(number, ..)| *number != TEMP);
+        let owner = all.into_iter().find(|(_, _, schema)| match self {
+            Kind::IndexInfo | Kind::IndexXinfo => schema.index(&argument).is_some(),
+            _ => schema.object(&argument).is_some(),
+        });
         let owner = owner.filter(|_| given).map_or(MAIN, |(number, ..)| number);
         let database = only.unwrap_or(owner);
         let Some(schema) = whole.of_database(database) else {
@@ -505,7 +510,8 @@ impl Kind {
                 for (_, name, schema) in whole.databases().filter(wanted) {
                     rows.extend(table_list(name, schema, table));
                 }
-                if only.is_none() && table.is_none_or(is_temporary_schema) {
+                let has_temp = whole.of_database(TEMP).is_some();
+                if !has_temp && only.is_none() && table.is_none_or(is_temporary_schema) {
                     // Behind the first database's, whatever is in it.
                     let other = |row: &Vec<Value>| row[0] != Value::text("main");
                     let place = rows.iter().position(other).unwrap_or(rows.len());
@@ -653,8 +659,14 @@ fn is_temporary_schema(name: &str) -> bool {
 
 fn table_list(database: &str, schema: &Schema, only: Option<&str>) -> Vec<Vec<Value>> {
     // The schema goes by its oldest name here.
+    let is_temp = database == "temp";
     let known = |object: &Object| match object.name() {
+        "sqlite_schema" if is_temp => "sqlite_temp_master".to_owned(),
         "sqlite_schema" => "sqlite_master".to_owned(),
+        name => name.to_owned(),
+    };
+    let shown = |object: &Object| match object.name() {
+        "sqlite_schema" if is_temp => "sqlite_temp_schema".to_owned(),
         name => name.to_owned(),
     };
     let wanted =
@@ -673,7 +685,7 @@ fn table_list(database: &str, schema: &Schema, only: Option<&str>) -> Vec<Vec<Va
         };
         vec![
             database.into(),
-            object.name().into(),
+            shown(object).into(),
             kind.into(),
             int(columns),
             without_rowid.into(),

@@ -11,7 +11,7 @@ use super::{Connection, attached, prepared_snapshots};
 use crate::Error;
 use crate::plan::Program;
 use crate::rows::Rows;
-use crate::schema::{AttachedSnapshots, FIRST_ATTACHED, MAIN, Snapshot, Txns};
+use crate::schema::{AttachedSnapshots, BESIDE, MAIN, Snapshot, Txns};
 use crate::session::{Analysis, Control, StatementSession};
 use crate::value::Value;
 
@@ -44,7 +44,7 @@ impl Connection {
             let main = snapshot.get();
             self.schemas.refresh_main(&self.store, main)?;
             let (schemas, databases) = (&mut self.schemas, &self.databases);
-            prepared_snapshots(schemas, databases, &self.control, statement, main)?;
+            prepared_snapshots(schemas, databases, &self.control, statement, (main, None))?;
         }
         statement.state = Some(match statement.plan.compiled.reads(MAIN) {
             true => self.states.number(MAIN, snapshot.get()),
@@ -120,13 +120,13 @@ impl Connection {
         let main = snapshot.get();
         self.schemas.refresh_main(&self.store, main)?;
         let (schemas, databases) = (&mut self.schemas, &self.databases);
-        let attached = prepared_snapshots(schemas, databases, &self.control, statement, main)?;
+        let attached = prepared_snapshots(schemas, databases, &self.control, statement, (main, None))?;
         statement.state = Some(0);
         if statement.plan.compiled.reads(MAIN) {
             statement.state = Some(self.states.number(MAIN, snapshot.get()));
         }
         for (place, attached) in attached.iter().enumerate() {
-            let database = place + FIRST_ATTACHED;
+            let database = place + BESIDE;
             if let Some(attached) = attached
                 && statement.plan.compiled.reads(database)
             {

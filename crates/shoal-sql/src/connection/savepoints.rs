@@ -18,57 +18,68 @@ pub(crate) struct Savepoints {
 #[derive(Debug)]
 struct Named {
     name: String,
-    /// `None` while the transaction only reads: there is nothing to go back to yet.
-    moment: Option<Savepoint>,
+    /// A moment of every database written since or before; databases only read have none to go
+    /// back to.
+    moments: Vec<(usize, Savepoint)>,
     outstanding: Outstanding,
 }
 
 impl Savepoints {
-    /// Marks this moment.
+    /// Marks this moment in the databases being written, by their numbers.
     ///
     /// # Errors
     /// The store's.
-    pub(crate) fn push(
+    pub(crate) fn push<'t>(
         &mut self,
         name: &Name,
-        transaction: &mut Transaction,
+        writers: impl Iterator<Item = (usize, &'t mut Transaction)>,
         outstanding: Outstanding,
     ) -> Result<(), Error> {
-        let moment = if transaction.is_writer() { Some(transaction.savepoint()?) } else { None };
-        self.open.push(Named { name: name.text.clone(), moment, outstanding });
+        let mut moments = Vec::new();
+        for (database, transaction) in writers {
+            moments.push((database, transaction.savepoint()?));
+        }
+        self.open.push(Named { name: name.text.clone(), moments, outstanding });
         Ok(())
     }
 
-    /// Notes that the transaction begins to write: for every savepoint so far, this is the moment.
+    /// Notes the first write to a database: the moment of every savepoint so far.
     ///
     /// # Errors
     /// The store's.
-    pub(crate) fn begin_writing(&mut self, transaction: &mut Transaction) -> Result<(), Error> {
+    pub(crate) fn begin_writing(
+        &mut self,
+        database: usize,
+        transaction: &mut Transaction,
+    ) -> Result<(), Error> {
         for named in &mut self.open {
-            if named.moment.is_none() {
-                named.moment = Some(transaction.savepoint()?);
+            if !named.moments.iter().any(|(known, _)| *known == database) {
+                named.moments.push((database, transaction.savepoint()?));
             }
         }
         Ok(())
     }
 
-    /// Forgets the savepoint of that name and all after it; true when that ends the transaction.
+    /// Forgets the savepoint called `name` and all after it; true at the end of the transaction.
     ///
     /// # Errors
     /// No such savepoint; the store's.
-    pub(crate) fn release(
+    pub(crate) fn release<'t>(
         &mut self,
         name: &Name,
-        transaction: &mut Transaction,
+        writers: impl Iterator<Item = (usize, &'t mut Transaction)>,
     ) -> Result<bool, Error> {
         let place = self.find(name)?;
         if place == 0 && self.began {
             return Ok(true);
         }
-        let mut released = self.open.split_off(place).into_iter();
+        let mut released = self.open.split_off(place);
         // Releasing the oldest of them releases the others with it.
-        if let Some(moment) = released.next().and_then(|named| named.moment) {
-            transaction.release(moment)?;
+        let mut moments = std::mem::take(&mut released[0].moments);
+        for (database, transaction) in writers {
+            if let Some(place) = moments.iter().position(|(known, _)| *known == database) {
+                transaction.release(moments.swap_remove(place).1)?;
+            }
         }
         Ok(false)
     }
@@ -78,18 +89,21 @@ impl Savepoints {
     ///
     /// # Errors
     /// No such savepoint; the store's.
-    pub(crate) fn rollback_to(
+    pub(crate) fn rollback_to<'t>(
         &mut self,
         name: &Name,
-        transaction: &mut Transaction,
+        writers: impl Iterator<Item = (usize, &'t mut Transaction)>,
         outstanding: Outstanding,
     ) -> Result<Outstanding, Error> {
         let place = self.find(name)?;
         self.open.truncate(place + 1);
-        if let Some(moment) = &self.open[place].moment {
-            transaction.rollback_to(moment)?;
+        let named = &self.open[place];
+        for (database, transaction) in writers {
+            if let Some((_, moment)) = named.moments.iter().find(|(known, _)| *known == database) {
+                transaction.rollback_to(moment)?;
+            }
         }
-        Ok(outstanding.back_to(self.open[place].outstanding))
+        Ok(outstanding.back_to(named.outstanding))
     }
 
     /// The newest savepoint of that name.

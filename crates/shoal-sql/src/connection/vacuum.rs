@@ -53,7 +53,7 @@ impl Connection {
         write::vacuum::copy(&Schema::load(&file)?, &transaction, &mut copy, false)?;
         transaction.replace_by(copy)?;
         self.schemas.forget();
-        self.end(transaction)
+        self.end(MAIN, transaction)
     }
 
     fn vacuum_into(&mut self, path: &Path) -> Result<(), Error> {

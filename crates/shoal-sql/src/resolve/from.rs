@@ -268,7 +268,8 @@ impl<'a> Resolver<'a> {
                 }
                 // Names in a trigger belong to the trigger's database.
                 None if self.names.is_some() || self.around.in_trigger && self.views.is_empty() => {
-                    (name.name.offset, format!("main.{}", name.name.text))
+                    let home = self.schema.database_name(self.home.unwrap_or_default());
+                    (name.name.offset, format!("{home}.{}", name.name.text))
                 }
                 None => (name.name.offset, name.name.text.clone()),
             };

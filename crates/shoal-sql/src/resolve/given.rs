@@ -75,6 +75,8 @@ pub(crate) struct Around<'a> {
     pub(crate) is_row: bool,
     /// True while a trigger's program is resolved: `RAISE` is allowed.
     pub(crate) in_trigger: bool,
+    /// The one database of unqualified names, in the program of an attached database's trigger.
+    pub(crate) home: Option<usize>,
     /// The number of the first parameter of neither the text nor a row.
     pub(crate) next: usize,
 }
@@ -82,7 +84,8 @@ pub(crate) struct Around<'a> {
 impl Around<'_> {
     /// The surroundings of a statement whose text has `parameters` parameters.
     pub(crate) fn statement(parameters: usize) -> Around<'static> {
-        Around { rows: &[], with: None, is_row: false, in_trigger: false, next: parameters + 1 }
+        let (is_row, in_trigger, next) = (false, false, parameters + 1);
+        Around { rows: &[], with: None, is_row, in_trigger, home: None, next }
     }
 }
 
@@ -91,6 +94,7 @@ impl<'a> Resolver<'a> {
     pub(crate) fn within(schema: &'a Schema, around: Around<'a>) -> Resolver<'a> {
         let mut resolver = Resolver::new(schema);
         resolver.around = around;
+        resolver.home = around.home;
         if let Some(with) = around.with {
             resolver.open_with(with);
         }

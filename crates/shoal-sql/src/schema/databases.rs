@@ -2,8 +2,8 @@
 //!
 //! The schema of `main` holds the schemas beside, so that name resolution has all of them in one
 //! value. Databases have SQLite's numbers: 0 is `main`, 1 is `temp`, the others follow in the order
-//! of their `ATTACH`. There are no temporary tables: `temp` has nothing but `sqlite_temp_schema`
-//! and the objects registered by the program.
+//! of their `ATTACH`. Until a temporary object is made, `temp` has nothing but
+//! `sqlite_temp_schema` and the objects registered by the program.
 
 use std::sync::Arc;
 
@@ -15,8 +15,10 @@ use crate::parse::parse;
 pub(crate) const MAIN: usize = 0;
 /// The number of `temp`.
 pub(crate) const TEMP: usize = 1;
+/// The number of the first database beside `main`: a connection's places count from here.
+pub(crate) const BESIDE: usize = 1;
 /// The number of the first attached database.
-pub(crate) const FIRST_ATTACHED: usize = 2;
+const FIRST_ATTACHED: usize = 2;
 
 /// A database beside `main`.
 #[derive(Clone, Debug)]
@@ -41,7 +43,12 @@ impl Registered {
 
 impl Schema {
     /// This schema, of `main`, with others beside and with registered objects.
-    pub(crate) fn with_others(&self, attached: Vec<Beside>, registered: Registered) -> Schema {
+    pub(crate) fn with_others(
+        &self,
+        attached: Vec<Beside>,
+        temporary: Option<Arc<Schema>>,
+        registered: Registered,
+    ) -> Schema {
         Schema {
             cookie: self.cookie,
             utf16: self.utf16,
@@ -51,6 +58,7 @@ impl Schema {
             objects: self.objects.clone(),
             by_name: self.by_name.clone(),
             attached,
+            temporary,
             registered,
             own: self.own.clone(),
             modules: self.modules.clone(),
@@ -82,7 +90,8 @@ impl Schema {
         let views = self.registered.views.clone();
         let is_other = |module: &&Arc<dyn Module>| !module.name().eq_ignore_ascii_case(name);
         let modules = self.registered.modules.iter().take_while(is_other).cloned().collect();
-        self.with_others(self.attached.clone(), Registered { views, modules })
+        let temporary = self.temporary.clone();
+        self.with_others(self.attached.clone(), temporary, Registered { views, modules })
     }
 
     /// The number of the database called `name`, in any case.
@@ -107,21 +116,22 @@ impl Schema {
         }
     }
 
-    /// The schema of a database by its number; `None` for `temp` and unused numbers.
+    /// The schema of a database by its number; `None` for unused numbers and an empty `temp`.
     pub(crate) fn of_database(&self, database: usize) -> Option<&Schema> {
         match database {
             MAIN => Some(self),
-            TEMP => None,
+            TEMP => self.temporary.as_deref(),
             other => self.attached.get(other - FIRST_ATTACHED).map(|beside| &*beside.schema),
         }
     }
 
-    /// Every database but `temp`, with its number, name and schema.
+    /// Every database but an empty `temp`, with its number, name and schema.
     pub(crate) fn databases(&self) -> impl Iterator<Item = (usize, &str, &Schema)> {
         let others = self.attached.iter().enumerate();
         let others = others
             .map(|(place, beside)| (place + FIRST_ATTACHED, beside.name.as_str(), &*beside.schema));
-        std::iter::once((MAIN, "main", self)).chain(others)
+        let temporary = self.temporary.iter().map(|schema| (TEMP, "temp", &**schema));
+        std::iter::once((MAIN, "main", self)).chain(temporary).chain(others)
     }
 
     /// The table or view called `name` in one database, or else in the first database with one:
@@ -136,7 +146,13 @@ impl Schema {
                 return Some((TEMP, view));
             }
             let found = own.iter().any(is) || database == Some(TEMP) && any.iter().any(is);
-            found.then(|| (TEMP, self.temp.get_or_init(temp_schema)))
+            match &self.temporary {
+                Some(schema) if found => Some((TEMP, schema.object("sqlite_schema")?)),
+                // Without a database, the schema's own name means `main`.
+                Some(_) if database.is_none() && any.iter().any(is) => None,
+                Some(schema) => Some((TEMP, schema.object(name)?)),
+                None => found.then(|| (TEMP, self.temp.get_or_init(temp_schema))),
+            }
         };
         match database {
             Some(TEMP) => in_temp(name),
@@ -149,7 +165,7 @@ impl Schema {
     }
 }
 
-/// `sqlite_temp_schema`, always empty.
+/// `sqlite_temp_schema` of a `temp` without objects.
 fn temp_schema() -> Object {
     const NAME: &str = "sqlite_temp_schema";
     let sql = "CREATE VIEW x AS SELECT NULL AS type, NULL AS name, NULL AS tbl_name, \

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 use rustc_hash::FxHashMap;
 use shoal_store::{ByteOrder, KeyColumn, KeyOrder, Locking, Pgno, Store, Transaction};
 
-pub(crate) use databases::{Beside, FIRST_ATTACHED, MAIN, Registered, TEMP};
+pub(crate) use databases::{BESIDE, Beside, MAIN, Registered, TEMP};
 pub(crate) use module::{MadeRows, Modules};
 pub use module::{Module, ModuleContext, ModuleRows};
 pub(crate) use table::{Built, build as build_table, build_index, constant_default, view_table};
@@ -42,6 +42,8 @@ pub struct Schema {
     by_name: FxHashMap<String, usize>,
     /// The databases beside this one, the schema of `main`.
     attached: Vec<Beside>,
+    /// The schema of `temp`, once temporary objects were made.
+    temporary: Option<Arc<Schema>>,
     registered: Registered,
     /// Functions and collations of the program's own.
     own: Own,

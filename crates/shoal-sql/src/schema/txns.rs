@@ -3,7 +3,7 @@
 use shoal_store::Transaction;
 
 use crate::Error;
-use crate::schema::{FIRST_ATTACHED, MAIN};
+use crate::schema::{BESIDE, MAIN};
 
 /// A transaction for reading rows.
 #[derive(Debug)]
@@ -25,20 +25,30 @@ impl Snapshot<'_> {
     }
 }
 
-/// Transactions of the attached databases, by place; `None` for databases the statement does not
-/// read.
+/// Transactions of the databases beside `main`, by place; `None` for databases the statement does
+/// not read.
 pub(crate) type AttachedSnapshots<'c> = Vec<Option<Snapshot<'c>>>;
 
 /// The transactions of all databases, borrowed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Txns<'t> {
     main: &'t Transaction,
-    attached: &'t [Option<Snapshot<'t>>],
+    beside: &'t [Option<Snapshot<'t>>],
+    /// The database being written, other than `main`, and its transaction.
+    written: Option<(usize, &'t Transaction)>,
 }
 
 impl<'t> Txns<'t> {
-    pub(crate) fn new(main: &'t Transaction, attached: &'t [Option<Snapshot<'t>>]) -> Txns<'t> {
-        Txns { main, attached }
+    pub(crate) fn new(main: &'t Transaction, beside: &'t [Option<Snapshot<'t>>]) -> Txns<'t> {
+        Txns { main, beside, written: None }
+    }
+
+    /// The same, with one database read in the transaction writing to it.
+    pub(crate) fn with_written(self, database: usize, transaction: &'t Transaction) -> Txns<'t> {
+        match database {
+            MAIN => Txns { main: transaction, ..self },
+            _ => Txns { written: Some((database, transaction)), ..self },
+        }
     }
 
     /// The transaction of a database.
@@ -50,8 +60,12 @@ impl<'t> Txns<'t> {
         if database == MAIN {
             return Ok(self.main);
         }
-        let place = database.checked_sub(FIRST_ATTACHED);
-        let snapshot = place.and_then(|place| self.attached.get(place)?.as_ref());
+        if let Some((written, transaction)) = self.written
+            && written == database
+        {
+            return Ok(transaction);
+        }
+        let snapshot = self.beside.get(database - BESIDE).and_then(Option::as_ref);
         snapshot
             .map(Snapshot::get)
             .ok_or(Error::Misuse { what: "a database was read outside a transaction" })

@@ -14,7 +14,7 @@ use super::{Context, Done, Kind};
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::ast::ObjectName;
-use crate::schema::{FIRST_ATTACHED, Index, IndexSource, Object, Schema, Table};
+use crate::schema::{Index, IndexSource, Object, Schema, TEMP, Table};
 
 /// The tables of statistics, the newest last; Shoal fills the first.
 const TABLES: [&str; 3] = ["sqlite_stat1", "sqlite_stat4", "sqlite_stat3"];
@@ -47,7 +47,7 @@ pub(crate) fn prepare(schema: &Schema, name: Option<&ObjectName>) -> Result<Kind
         AnalyzePlan { tables: tables.collect(), replaced: Replaced::All }
     };
     let analyze = |plan| Ok(Kind::Analyze(plan));
-    let attached = || schema.databases().any(|(number, ..)| number >= FIRST_ATTACHED);
+    let attached = || schema.databases().any(|(number, ..)| number > TEMP);
     let Some(name) = name else {
         if attached() {
             return Err(Error::unsupported("ANALYZE of attached databases", 0));

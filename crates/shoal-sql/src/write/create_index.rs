@@ -9,12 +9,13 @@ use super::row::{Row, RowEnv, compacted};
 use super::rows::{IndexWriter, Rows};
 use super::schema_rows::SchemaRow;
 use super::sorted_entries::SortedEntries;
-use super::target::{check_database, writable_table};
+use super::target::writable_table;
+use super::triggers::Within;
 use super::{Context, Done, Kind, text};
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::ast::{CreateIndex, Expr, ExprKind, Name, ObjectName, Quote};
-use crate::schema::{Column, Index, IndexColumn, IndexSource, Schema, Table, build_index};
+use crate::schema::{Column, Index, IndexColumn, IndexSource, Table, build_index};
 use crate::value::Value;
 
 /// A prepared `CREATE INDEX`.
@@ -30,12 +31,12 @@ pub(crate) struct CreateIndexPlan {
 ///
 /// # Errors
 /// As [`super::prepare`].
-pub(crate) fn prepare(schema: &Schema, create: &CreateIndex, sql: &str) -> Result<Kind, Error> {
-    check_database(&create.name)?;
+pub(crate) fn prepare(within: &Within<'_>, create: &CreateIndex, sql: &str) -> Result<Kind, Error> {
+    let (whole, schema) = (within.schema, within.own);
     let name = &create.name.name;
     check_reserved(name)?;
     // An index is in its table's database, and SQLite says so when there is no such table.
-    let main = Name { text: "main".to_owned(), ..create.table.clone() };
+    let main = Name { text: whole.database_name(within.home).to_owned(), ..create.table.clone() };
     let on = ObjectName { database: Some(main), name: create.table.clone() };
     let table = writable_table(schema, &on)?;
     if table.name.to_ascii_lowercase().starts_with("sqlite_") {
@@ -63,8 +64,8 @@ pub(crate) fn prepare(schema: &Schema, create: &CreateIndex, sql: &str) -> Resul
         let message = format!("no such collation sequence: {unknown}");
         return Err(Error::meaning(message, create.offset));
     }
-    Rows::new(schema, &table)?;
-    IndexWriter::compile(schema, &table, &index)?;
+    Rows::new(whole, &table)?;
+    IndexWriter::compile(whole, &table, &index)?;
     let sql = stored_text(sql, create);
     Ok(Kind::CreateIndex(Box::new(CreateIndexPlan { definition: create.clone(), table, sql })))
 }

@@ -10,7 +10,7 @@ use super::query::RowQuery;
 use super::row::Row;
 use super::rows::Rows;
 use super::schema_rows::SchemaRow;
-use super::target::check_database;
+use super::triggers::Within;
 use super::{Context, Done, Failure, Kind, sequence, text};
 use crate::Error;
 use crate::error::NameKind;
@@ -38,16 +38,14 @@ pub(crate) struct CreateTablePlan {
 /// # Errors
 /// As [`super::prepare`].
 pub(crate) fn prepare(
-    schema: &Schema,
+    within: &Within<'_>,
     create: &CreateTable,
     sql: &str,
     parameters: usize,
 ) -> Result<Kind, Error> {
-    if create.temporary {
-        return Err(Error::unsupported("TEMP tables", create.offset));
-    }
+    let schema = within.schema;
     let name = &create.name.name;
-    if !is_free(schema, &create.name, create.if_not_exists)? {
+    if !is_free(within.own, &create.name, create.if_not_exists)? {
         return Ok(Kind::Nothing);
     }
     let plan = match &create.body {
@@ -97,7 +95,6 @@ pub(crate) fn is_free(
     name: &ObjectName,
     if_not_exists: bool,
 ) -> Result<bool, Error> {
-    check_database(name)?;
     let (text, offset) = (name.name.text.as_str(), name.name.offset);
     check_reserved(&name.name)?;
     if let Some(object) = schema.object(text) {
@@ -254,6 +251,7 @@ impl CreateTablePlan {
         let rows = self.source.as_ref().map(|source| source.run(context)).transpose()?;
         let name = &self.definition.name.name.text;
         let (_, _, without_rowid, _) = self.parts();
+        let own = context.own_schema();
         let transaction = &mut *context.transaction;
         let kind = if without_rowid { BtreeKind::Index } else { BtreeKind::Table };
         let root = transaction.create_btree(kind)?;
@@ -269,7 +267,7 @@ impl CreateTablePlan {
             SchemaRow { kind: "index", name: &index, table: name, root: Some(root), sql: None }
                 .insert(transaction)?;
         }
-        if built.table.autoincrement && context.schema.table(sequence::NAME).is_none() {
+        if built.table.autoincrement && own.table(sequence::NAME).is_none() {
             let root = transaction.create_btree(BtreeKind::Table)?;
             let (name, sql) = (sequence::NAME, Some(sequence::DEFINITION));
             SchemaRow { kind: "table", name, table: name, root: Some(root), sql }

@@ -3,8 +3,9 @@
 use shoal_store::Pgno;
 
 use super::create_table::check_reserved;
+use super::home::check_names;
 use super::schema_rows::{SchemaRow, delete_where, is_name};
-use super::target::check_database;
+use super::triggers::Within;
 use super::{Context, Done, Kind, text};
 use crate::Error;
 use crate::error::NameKind;
@@ -24,16 +25,17 @@ pub(crate) struct CreateTriggerPlan {
 ///
 /// # Errors
 /// As [`super::prepare`].
-pub(crate) fn prepare(schema: &Schema, create: &CreateTrigger, sql: &str) -> Result<Kind, Error> {
-    if create.temporary {
-        return Err(Error::unsupported("CREATE TEMP TRIGGER", create.offset));
-    }
-    check_database(&create.name)?;
-    check_database(&create.table)?;
+pub(crate) fn prepare(
+    within: &Within<'_>,
+    create: &CreateTrigger,
+    sql: &str,
+) -> Result<Kind, Error> {
+    let schema = within.own;
     let name = &create.name.name;
     let table = &create.table.name;
     let Some(object) = schema.object(&table.text) else {
-        let message = format!("no such table: main.{}", table.text);
+        let message =
+            format!("no such table: {}.{}", within.schema.database_name(within.home), table.text);
         let offset = Some(table.offset);
         return Err(Error::Name { kind: NameKind::Table, message, offset });
     };
@@ -68,6 +70,7 @@ pub(crate) fn prepare(schema: &Schema, create: &CreateTrigger, sql: &str) -> Res
         }
         Object::Table(_) | Object::View(_) => {}
     }
+    check_names(within, ("trigger", name), &(&create.when, &create.body))?;
     let start = name.offset;
     let end = text::end_of_trigger(sql, start);
     let text = sql.get(start..end).unwrap_or_default();
@@ -87,7 +90,6 @@ pub(crate) fn prepare_drop(
     name: &ObjectName,
     if_exists: bool,
 ) -> Result<Kind, Error> {
-    check_database(name)?;
     match schema.trigger(&name.name.text) {
         Some((object, trigger)) => Ok(Kind::CreateTrigger(CreateTriggerPlan {
             name: trigger.name.clone(),

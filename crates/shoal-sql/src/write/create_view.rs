@@ -1,12 +1,12 @@
 //! `CREATE VIEW`.
 
 use super::create_table::check_reserved;
+use super::home::check_names;
 use super::schema_rows::SchemaRow;
-use super::target::check_database;
+use super::triggers::Within;
 use super::{Context, Done, Kind, text};
 use crate::Error;
 use crate::parse::ast::CreateView;
-use crate::schema::Schema;
 
 /// A prepared `CREATE VIEW`.
 #[derive(Debug)]
@@ -20,11 +20,8 @@ pub(crate) struct CreateViewPlan {
 ///
 /// # Errors
 /// As [`super::prepare`].
-pub(crate) fn prepare(schema: &Schema, create: &CreateView, sql: &str) -> Result<Kind, Error> {
-    if create.temporary {
-        return Err(Error::unsupported("CREATE TEMP VIEW", create.offset));
-    }
-    check_database(&create.name)?;
+pub(crate) fn prepare(within: &Within<'_>, create: &CreateView, sql: &str) -> Result<Kind, Error> {
+    let schema = within.own;
     let name = &create.name.name;
     check_reserved(name)?;
     if create.has_parameters {
@@ -45,6 +42,7 @@ pub(crate) fn prepare(schema: &Schema, create: &CreateView, sql: &str) -> Result
         let message = format!("there is already an index named {}", name.text);
         return Err(Error::meaning(message, name.offset));
     }
+    check_names(within, ("view", name), &create.select)?;
     let start = name.offset;
     let text = sql.get(start..text::semicolon(sql, start)).unwrap_or_default();
     let plan = CreateViewPlan { name: name.text.clone(), sql: format!("CREATE VIEW {text}") };

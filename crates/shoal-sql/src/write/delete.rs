@@ -39,7 +39,7 @@ pub(crate) fn prepare(
     around: Around<'_>,
 ) -> Result<DeletePlan, Error> {
     let schema = within.schema;
-    let target = writable(schema, &delete.table, TriggerEvent::Delete, around)?;
+    let target = writable(within, &delete.table, TriggerEvent::Delete, around)?;
     let around = Around { with: delete.with.as_ref(), ..around };
     let conflict = within.conflict;
     // Before the triggers, whose faults count only where nothing else is wrong.

@@ -4,7 +4,6 @@ use shoal_store::Pgno;
 
 use super::delete::{DeletePlan, prepare_drop};
 use super::schema_rows::{delete_where, is_name};
-use super::target::check_database;
 use super::triggers::Within;
 use super::{Context, Done, Failure, Kind, sequence};
 use crate::Error;
@@ -32,11 +31,14 @@ pub(crate) fn prepare(
     name: &ObjectName,
     if_exists: bool,
 ) -> Result<Kind, Error> {
-    let schema = within.schema;
-    check_database(name)?;
+    let schema = within.own;
     let (text, offset) = (name.name.text.as_str(), name.name.offset);
+    let full = match &name.database {
+        Some(database) => format!("{}.{text}", database.text),
+        None => text.to_owned(),
+    };
     let missing = |name_kind| {
-        if if_exists { Ok(Kind::Nothing) } else { Err(Error::no_such(name_kind, text, offset)) }
+        if if_exists { Ok(Kind::Nothing) } else { Err(Error::no_such(name_kind, &full, offset)) }
     };
     if kind == DropKind::Index {
         let Some((_, index)) = schema.index(text) else { return missing(NameKind::Index) };
@@ -53,7 +55,7 @@ pub(crate) fn prepare(
         return match schema.object(text) {
             None if if_exists => Ok(Kind::Nothing),
             None => {
-                let message = format!("no such view: {text}");
+                let message = format!("no such view: {full}");
                 Err(Error::Name { kind: NameKind::Table, message, offset: Some(offset) })
             }
             Some(Object::View(view)) => {
@@ -116,6 +118,7 @@ impl DropPlan {
     }
 
     fn drop(&self, context: &mut Context<'_>) -> Result<(), Error> {
+        let own = context.own_schema();
         let transaction = &mut *context.transaction;
         for root in &self.roots {
             transaction.drop_btree(*root)?;
@@ -131,13 +134,13 @@ impl DropPlan {
                 is_name(row.first(), "index") && is_name(row.get(1), &self.name)
             }
         })?;
-        if let Some(sequence) = context.schema.table(sequence::NAME).filter(|_| is_table) {
+        if let Some(sequence) = own.table(sequence::NAME).filter(|_| is_table) {
             delete_where(transaction, sequence.root, |row| is_name(row.first(), &self.name))?;
         }
         // What ANALYZE found out is no longer true of anything.
         for statistics in ["sqlite_stat1", "sqlite_stat3", "sqlite_stat4"] {
             let column = usize::from(!is_table);
-            if let Some(table) = context.schema.table(statistics)
+            if let Some(table) = own.table(statistics)
                 && !table.without_rowid
             {
                 delete_where(transaction, table.root, |row| is_name(row.get(column), &self.name))?;

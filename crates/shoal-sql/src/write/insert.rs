@@ -105,7 +105,7 @@ pub(crate) fn prepare(
     around: Around<'_>,
 ) -> Result<InsertPlan, Error> {
     let schema = within.schema;
-    let target = writable(schema, &insert.table, TriggerEvent::Insert, around)?;
+    let target = writable(within, &insert.table, TriggerEvent::Insert, around)?;
     let table = Arc::clone(&target.table);
     let around = Around { with: insert.with.as_ref(), ..around };
     // Names before the source, widths after it: the order in which SQLite complains.
@@ -282,8 +282,9 @@ impl InsertPlan {
         };
         let table = &self.inserter.changer.rows.table;
         // The counter is there from now on, even if no row comes.
+        let schema = context.own_schema();
         let (transaction, sequences) = (&*context.transaction, &mut context.state.sequences);
-        sequences.of(transaction, context.schema, table)?;
+        sequences.of(transaction, schema, table)?;
         let mut done = Done::default();
         // Programs of triggers inserting rows have memory of their own.
         let mut row = std::mem::take(&mut context.state.scratch.row);
@@ -487,8 +488,9 @@ impl Inserter {
     /// The rowid of a row that wants this one, or a new one.
     fn pick_rowid(&self, context: &mut Context<'_>, wanted: Option<i64>) -> Result<i64, Error> {
         let rows = &self.changer.rows;
+        let schema = context.own_schema();
         let (transaction, sequences) = (&*context.transaction, &mut context.state.sequences);
-        let sequence = sequences.of(transaction, context.schema, &rows.table)?;
+        let sequence = sequences.of(transaction, schema, &rows.table)?;
         let rowid = match (wanted, &sequence) {
             (Some(rowid), _) => rowid,
             (None, Some(sequence)) => sequence.next(transaction, &rows.table)?,

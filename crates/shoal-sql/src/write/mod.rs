@@ -17,6 +17,7 @@ mod create_view;
 mod delete;
 mod drop;
 pub(crate) mod foreign_keys;
+mod home;
 mod insert;
 pub(crate) mod integrity;
 mod query;
@@ -41,7 +42,8 @@ pub(crate) mod vacuum;
 
 use shoal_store::Transaction;
 
-pub(crate) use reserved::{refuse_attached, refuse_reserved};
+pub(crate) use home::needs_temp;
+pub(crate) use reserved::refuse_reserved;
 pub use table_writer::TableWriter;
 
 use crate::Error;
@@ -60,6 +62,8 @@ use triggers::{Programs, Within};
 #[derive(Debug)]
 pub(crate) struct Plan {
     kind: Kind,
+    /// The number of the database written to.
+    home: usize,
     /// What triggers do, their own triggers included.
     programs: Programs,
 }
@@ -82,6 +86,11 @@ enum Kind {
 }
 
 impl Plan {
+    /// The number of the database written to.
+    pub(crate) fn home(&self) -> usize {
+        self.home
+    }
+
     /// Whether its queries may read databases that were attached.
     pub(crate) fn reads_attached(&self) -> bool {
         !matches!(self.kind, Kind::Nothing)
@@ -115,6 +124,10 @@ impl Plan {
 
 /// What a statement runs with.
 pub(crate) struct Context<'a> {
+    /// The number of the database written to.
+    pub(crate) home: usize,
+    /// `main`, where another database is written to.
+    pub(crate) main: Option<&'a Transaction>,
     /// May write.
     pub(crate) transaction: &'a mut Transaction,
     /// What else its queries read.
@@ -149,10 +162,16 @@ pub(crate) struct Scratch {
     pub(crate) records: rows::Records,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
     /// What queries read in.
     pub(crate) fn txns(&self) -> Txns<'_> {
-        Txns::new(self.transaction, self.attached)
+        let main = self.main.unwrap_or(self.transaction);
+        Txns::new(main, self.attached).with_written(self.home, self.transaction)
+    }
+
+    /// The schema of the database written to.
+    pub(crate) fn own_schema(&self) -> &'a Schema {
+        self.schema.of_database(self.home).unwrap_or(self.schema)
     }
 }
 
@@ -213,7 +232,9 @@ impl From<shoal_store::Error> for Failure {
 /// # Panics
 /// For a statement that does not write.
 pub(crate) fn prepare(schema: &Schema, parsed: &Parsed, sql: &str) -> Result<Plan, Error> {
-    let mut within = Within::new(schema, parsed.is_silent);
+    let home = home::of(schema, &parsed.stmt)?;
+    let mut within = Within::new(schema, home, parsed.is_silent);
+    let (home, own) = (within.home, within.own);
     let around = Around::statement(parsed.parameters.len());
     let kind = match &parsed.stmt {
         Stmt::Insert(insert) => {
@@ -226,30 +247,36 @@ pub(crate) fn prepare(schema: &Schema, parsed: &Parsed, sql: &str) -> Result<Pla
             Kind::Delete(Box::new(delete::prepare(&mut within, delete, around)?))
         }
         Stmt::CreateTable(create) => {
-            create_table::prepare(schema, create, sql, parsed.parameters.len())?
+            create_table::prepare(&within, create, sql, parsed.parameters.len())?
         }
-        Stmt::CreateIndex(create) => create_index::prepare(schema, create, sql)?,
-        Stmt::CreateView(create) => create_view::prepare(schema, create, sql)?,
-        Stmt::CreateTrigger(create) => create_trigger::prepare(schema, create, sql)?,
+        Stmt::CreateIndex(create) => create_index::prepare(&within, create, sql)?,
+        Stmt::CreateView(create) => create_view::prepare(&within, create, sql)?,
+        Stmt::CreateTrigger(create) => create_trigger::prepare(&within, create, sql)?,
         Stmt::Drop { kind: DropKind::Trigger, name, if_exists } => {
-            create_trigger::prepare_drop(schema, name, *if_exists)?
+            create_trigger::prepare_drop(own, name, *if_exists)?
         }
         Stmt::Drop { kind, name, if_exists } => {
             drop::prepare(&mut within, *kind, name, *if_exists)?
         }
-        Stmt::Reindex(name) => reindex::prepare(schema, name.as_ref())?,
-        Stmt::AlterTable(alter) => alter::prepare(schema, alter, sql)?,
+        Stmt::Reindex(name) => reindex::prepare(own, name.as_ref())?,
+        Stmt::AlterTable(alter) => {
+            reserved::refuse_attached(schema, &parsed.stmt)?;
+            alter::prepare(schema, alter, sql)?
+        }
         Stmt::Analyze(name) => analyze::prepare(schema, name.as_ref())?,
         Stmt::CreateVirtualTable { name, .. } => {
             return Err(Error::unsupported("CREATE VIRTUAL TABLE", name.name.offset));
         }
         other => unreachable!("does not write: {other:?}"),
     };
-    Ok(Plan { kind, programs: within.into_programs() })
+    Ok(Plan { kind, home, programs: within.into_programs() })
 }
 
 /// What a plan runs with, beside the plan.
 pub(crate) struct Running<'a> {
+    /// As of [`Context`].
+    pub(crate) home: usize,
+    pub(crate) main: Option<&'a Transaction>,
     pub(crate) transaction: &'a mut Transaction,
     pub(crate) attached: &'a [Option<Snapshot<'a>>],
     pub(crate) schema: &'a Schema,
@@ -269,12 +296,22 @@ pub(crate) fn execute(
     plan: &Plan,
     running: Running<'_>,
 ) -> Result<(Done, Vec<Vec<Value>>), Failure> {
-    let Running { transaction, attached, schema, session, parameters, outstanding, scratch } =
-        running;
+    let Running {
+        home,
+        main,
+        transaction,
+        attached,
+        schema,
+        session,
+        parameters,
+        outstanding,
+        scratch,
+    } = running;
     let violations = Violations::of(*outstanding);
-    let mut state =
-        State { violations, scratch: std::mem::take(scratch), ..State::default() };
+    let mut state = State { violations, scratch: std::mem::take(scratch), ..State::default() };
     let mut context = Context {
+        home,
+        main,
         transaction,
         attached,
         schema,

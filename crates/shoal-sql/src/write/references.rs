@@ -188,6 +188,7 @@ impl References {
         let Some(schema) = within.schema.of_database(table.database) else {
             return Ok(references);
         };
+        let database = within.schema.database_name(table.database);
         let event = match change {
             Change::Insert { .. } => TriggerEvent::Insert,
             Change::Update(_) => TriggerEvent::Update,
@@ -200,7 +201,7 @@ impl References {
             let is_set = key.columns.iter().any(|&column| change.sets(column));
             references.is_required |= is_set;
             if is_self || is_set {
-                match OwnKey::new(schema, table, key, is_self, change) {
+                match OwnKey::new((schema, database), table, key, is_self, change) {
                     Ok(own) => references.own.extend(own),
                     Err(error) => faults.first(error),
                 }
@@ -372,7 +373,7 @@ impl References {
 
 impl OwnKey {
     fn new(
-        schema: &crate::schema::Schema,
+        (schema, database): (&crate::schema::Schema, &str),
         table: &Table,
         key: &ForeignKey,
         is_self: bool,
@@ -382,7 +383,7 @@ impl OwnKey {
         let parent = match Parent::of(schema, table, key) {
             Err(_) if lenient => return Ok(None),
             Ok(Parent::Nowhere) if !lenient => {
-                let message = format!("no such table: main.{}", key.parent);
+                let message = format!("no such table: {database}.{}", key.parent);
                 return Err(Error::Name { kind: NameKind::Table, message, offset: None });
             }
             parent => parent?,

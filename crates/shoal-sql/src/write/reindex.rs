@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::create_index::fill;
-use super::target::check_database;
 use super::{Context, Done, Kind};
 use crate::Error;
 use crate::parse::ast::ObjectName;
@@ -20,9 +19,6 @@ pub(crate) struct ReindexPlan {
 /// # Errors
 /// Nothing goes by that name.
 pub(crate) fn prepare(schema: &Schema, name: Option<&ObjectName>) -> Result<Kind, Error> {
-    if let Some(name) = name {
-        check_database(name)?;
-    }
     let text = name.map(|name| name.name.text.as_str());
     let collation = name
         .filter(|name| name.database.is_none())
@@ -47,7 +43,7 @@ pub(crate) fn prepare(schema: &Schema, name: Option<&ObjectName>) -> Result<Kind
         }
     }
     if let (Some(name), None, true) = (name, collation, indexes.is_empty())
-        && schema.table(&name.name.text).is_none()
+        && schema.object(&name.name.text).is_none()
     {
         let message = "unable to identify the object to be reindexed";
         return Err(Error::meaning(message, name.name.offset));

@@ -1,8 +1,8 @@
-//! What SQL may read and not change: tables that someone above keeps, attached databases.
+//! Tables kept by someone above SQL: statements read them and do not change them.
 
 use crate::Error;
 use crate::parse::ast::{DropKind, Name, ObjectName, Stmt};
-use crate::schema::{FIRST_ATTACHED, Schema};
+use crate::schema::{BESIDE, Schema};
 
 /// Refuses a statement that would change a table whose name begins with `prefix`, or make one.
 ///
@@ -35,7 +35,7 @@ pub(crate) fn refuse_attached(schema: &Schema, stmt: &Stmt) -> Result<(), Error>
     let Some(name) = object(stmt) else { return Ok(()) };
     let elsewhere = match &name.database {
         Some(database) => {
-            let attached = schema.database(&database.text).is_some_and(|it| it >= FIRST_ATTACHED);
+            let attached = schema.database(&database.text).is_some_and(|it| it >= BESIDE);
             attached.then_some(database)
         }
         // What exists already is looked for in all databases.
@@ -49,11 +49,11 @@ pub(crate) fn refuse_attached(schema: &Schema, stmt: &Stmt) -> Result<(), Error>
                     | Stmt::AlterTable(_)
             );
             let found = schema.find(None, &name.name.text).map(|(database, _)| database);
-            found.filter(|it| exists && *it >= FIRST_ATTACHED).map(|_| &name.name)
+            found.filter(|it| exists && *it >= BESIDE).map(|_| &name.name)
         }
     };
     match elsewhere {
-        Some(name) => Err(Error::unsupported("writing to an attached database", name.offset)),
+        Some(name) => Err(Error::unsupported("ALTER TABLE or ANALYZE of another database than main", name.offset)),
         None => Ok(()),
     }
 }

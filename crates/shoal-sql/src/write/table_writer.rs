@@ -63,7 +63,7 @@ impl<'c> TableWriter<'c> {
             return unsupported(format!("writing to table {}, which has triggers", table.name));
         }
         let mut inserter = Inserter::plain(running.schema, &table)?;
-        let mut within = Within::new(running.schema, false);
+        let mut within = Within::new(running.schema, running.home, false);
         let mut references = |change| References::new(&mut within, &table, change);
         inserter.references = references(Change::Insert { single: true })?;
         let replacing = references(Change::Update(&|_| true))?;
@@ -92,6 +92,8 @@ impl<'c> TableWriter<'c> {
         let writing = Writing { inserter, replacing, deleting, places };
         self.state.violations = Violations::of(*self.running.outstanding);
         let mut context = Context {
+            home: self.running.home,
+            main: self.running.main,
             transaction: &mut *self.running.transaction,
             attached: self.running.attached,
             schema: self.running.schema,

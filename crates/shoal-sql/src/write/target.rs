@@ -5,11 +5,12 @@ use std::sync::Arc;
 use shoal_store::Pgno;
 
 use super::sequence;
+use super::triggers::Within;
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::ast::{ObjectName, TriggerEvent, TriggerTime};
 use crate::resolve::{Around, Resolver};
-use crate::schema::{Object, Schema, Table, Triggers, View, view_table};
+use crate::schema::{Object, Schema, TEMP, Table, Triggers, View, view_table};
 
 /// What a statement writes to.
 #[derive(Clone, Debug)]
@@ -34,20 +35,25 @@ impl Target {
 /// No such table; a view without such a trigger, a system table, a virtual table or one of its parts,
 /// a damaged one.
 pub(crate) fn writable(
-    schema: &Schema,
+    within: &Within<'_>,
     name: &ObjectName,
     event: TriggerEvent,
     around: Around<'_>,
 ) -> Result<Target, Error> {
+    let schema = within.own;
     let Some(Object::View(view)) = lookup(schema, name) else {
         if around.in_trigger && name.database.is_none() && lookup(schema, name).is_none() {
+            if within.home == TEMP && within.schema.find(None, &name.name.text).is_some() {
+                let what = "a trigger of a temporary table that changes another database";
+                return Err(Error::unsupported(what, name.name.offset));
+            }
             // Names in a trigger are those of its database.
-            let full = format!("main.{}", name.name.text);
+            let home = within.schema.database_name(within.home);
+            let full = format!("{home}.{}", name.name.text);
             return Err(Error::no_such(NameKind::Table, &full, name.name.offset));
         }
         return Ok(Target { table: writable_table(schema, name)?, view: None });
     };
-    check_database(name)?;
     usable(&view.triggers)?;
     let instead = view.triggers.list.iter().any(|trigger| {
         trigger.definition.time == TriggerTime::InsteadOf && trigger.definition.event == event
@@ -55,7 +61,7 @@ pub(crate) fn writable(
     if !instead {
         return Err(is_view(view.name(), name.name.offset));
     }
-    let table = table_of_view(schema, view, name.name.offset)?;
+    let table = table_of_view(within, view, name.name.offset)?;
     Ok(Target { table: Arc::new(table), view: Some(Arc::clone(view)) })
 }
 
@@ -63,8 +69,16 @@ pub(crate) fn writable(
 ///
 /// # Errors
 /// What the view's query is refused for.
-pub(crate) fn table_of_view(schema: &Schema, view: &View, offset: usize) -> Result<Table, Error> {
-    let query = Resolver::new(schema).query(&view.select).map_err(|error| error.at(offset))?;
+pub(crate) fn table_of_view(
+    within: &Within<'_>,
+    view: &View,
+    offset: usize,
+) -> Result<Table, Error> {
+    let home = Some(within.home).filter(|home| *home != TEMP);
+    let around = Around { home, ..Around::statement(0) };
+    let query = Resolver::within(within.schema, around)
+        .query(&view.select)
+        .map_err(|error| error.at(offset))?;
     let columns = query.columns.iter().enumerate().map(|(place, column)| {
         let given = view.columns.as_ref().and_then(|names| names.get(place));
         let name = given.map_or(column.inner_name.as_str(), |name| name.text.as_str());
@@ -98,7 +112,6 @@ fn usable(triggers: &Triggers) -> Result<(), Error> {
 /// # Errors
 /// No such table; a view, a system table, a virtual table or one of its parts, a damaged one.
 pub(crate) fn writable_table(schema: &Schema, name: &ObjectName) -> Result<Arc<Table>, Error> {
-    check_database(name)?;
     let offset = name.name.offset;
     let text = name.name.text.as_str();
     let refused = |message: String| Err(Error::meaning(message, offset));

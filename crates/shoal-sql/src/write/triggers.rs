@@ -17,7 +17,7 @@ use crate::Error;
 use crate::error::Raise;
 use crate::parse::ast::{self, Conflict, Name, Stmt, TriggerEvent, TriggerTime};
 use crate::resolve::{Around, GivenRow};
-use crate::schema::{Schema, Table, Trigger};
+use crate::schema::{MAIN, Schema, TEMP, Table, Trigger};
 use crate::session::Counts;
 use crate::value::{Value, truth};
 
@@ -86,6 +86,9 @@ impl Firing {
 #[derive(Debug)]
 pub(crate) struct Within<'a> {
     pub(crate) schema: &'a Schema,
+    /// The database written to, and its own schema.
+    pub(crate) home: usize,
+    pub(crate) own: &'a Schema,
     /// Every compiled program with the `OR` clause of the statement around; the program is `None`
     /// while being compiled.
     compiled: Vec<(Origin, Option<Conflict>, Option<Program>)>,
@@ -96,8 +99,17 @@ pub(crate) struct Within<'a> {
 }
 
 impl<'a> Within<'a> {
-    pub(crate) fn new(schema: &'a Schema, is_silent: bool) -> Within<'a> {
-        Within { schema, compiled: Vec::new(), conflict: None, is_silent }
+    pub(crate) fn new(schema: &'a Schema, home: usize, is_silent: bool) -> Within<'a> {
+        let (home, own) = match schema.of_database(home) {
+            Some(own) => (home, own),
+            None => (MAIN, schema),
+        };
+        Within { schema, home, own, compiled: Vec::new(), conflict: None, is_silent }
+    }
+
+    /// The one database of a trigger's names; `None` for all databases.
+    fn home_of_names(&self) -> Option<usize> {
+        Some(self.home).filter(|home| *home != MAIN && *home != TEMP)
     }
 
     /// What was compiled.
@@ -205,7 +217,8 @@ impl<'a> Within<'a> {
         let schema = self.schema;
         let definition = &trigger.definition;
         let (rows, next) = rows_at_hand(table, definition.event, ("old", "new"));
-        let around = Around { rows: &rows, in_trigger: true, next, ..Around::statement(0) };
+        let home = self.home_of_names();
+        let around = Around { rows: &rows, in_trigger: true, home, next, ..Around::statement(0) };
         let when = condition(schema, definition.when.as_ref(), around)?;
         let mut steps = Vec::with_capacity(definition.body.len());
         for step in &definition.body {
@@ -289,6 +302,8 @@ pub(crate) fn fire(
         let session = context.session;
         let before = counts(session);
         let done = program.run(&mut Context {
+            home: context.home,
+            main: context.main,
             transaction: &mut *context.transaction,
             attached: context.attached,
             schema: context.schema,

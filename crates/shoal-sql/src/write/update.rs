@@ -42,7 +42,7 @@ pub(crate) fn prepare(
     around: Around<'_>,
 ) -> Result<UpdatePlan, Error> {
     let schema = within.schema;
-    let target = writable(schema, &update.table, TriggerEvent::Update, around)?;
+    let target = writable(within, &update.table, TriggerEvent::Update, around)?;
     let around = Around { with: update.with.as_ref(), ..around };
     let name = update.alias.as_ref().unwrap_or(&update.table.name);
     if let Some(from) = &update.from

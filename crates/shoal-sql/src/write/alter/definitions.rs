@@ -4,6 +4,7 @@ use shoal_store::Pgno;
 
 use super::super::schema_rows::StoredRow;
 use super::super::target::table_of_view;
+use super::super::triggers::Within;
 use super::super::{Context, create_table};
 use crate::Error;
 use crate::error::NameKind;
@@ -17,7 +18,7 @@ use crate::parse::ast::{
 };
 use crate::resolve::names::{Meaning, NameUse};
 use crate::resolve::{Around, Clause, GivenRow, Resolver};
-use crate::schema::{Object, Schema, Table, build_index};
+use crate::schema::{MAIN, Object, Schema, Table, build_index};
 use crate::value::Value;
 
 /// Notes a change of the schema and reads the schema again from the transaction.
@@ -234,7 +235,7 @@ fn trigger_names(
     let table = match schema.object(&on.text) {
         Some(Object::Table(table)) => &**table,
         Some(Object::View(view)) => {
-            of_view = table_of_view(schema, view, on.offset)?;
+            of_view = table_of_view(&Within::new(schema, MAIN, false), view, on.offset)?;
             &of_view
         }
         _ => return Err(Error::no_such(NameKind::Table, &format!("main.{}", on.text), on.offset)),
@@ -254,7 +255,7 @@ fn trigger_names(
             rows.push(row);
         }
     }
-    let around = Around { rows: &rows, with: None, is_row: false, in_trigger: true, next };
+    let around = Around { rows: &rows, with: None, is_row: false, in_trigger: true, home: None, next };
     if let Some(when) = &definition.when {
         let query = query_of(None, vec![when.clone()], None);
         found.query(&query, around, refuses_texts)?;
