@@ -120,7 +120,8 @@ impl Connection {
         let main = snapshot.get();
         self.schemas.refresh_main(&self.store, main)?;
         let (schemas, databases) = (&mut self.schemas, &self.databases);
-        let attached = prepared_snapshots(schemas, databases, &self.control, statement, (main, None))?;
+        let attached =
+            prepared_snapshots(schemas, databases, &self.control, statement, (main, None))?;
         statement.state = Some(0);
         if statement.plan.compiled.reads(MAIN) {
             statement.state = Some(self.states.number(MAIN, snapshot.get()));

@@ -152,9 +152,9 @@ impl NodeRun {
             NodeRun::Sort(run) => run.restart(),
             NodeRun::Limit(run) => run.restart(),
             NodeRun::Computed(run) => run.restart(),
-            NodeRun::Compound(_)
-            | NodeRun::Recursion(_)
-            | NodeRun::Shared(_) => *self = NodeRun::Fresh,
+            NodeRun::Compound(_) | NodeRun::Recursion(_) | NodeRun::Shared(_) => {
+                *self = NodeRun::Fresh
+            }
         }
     }
 

@@ -5,9 +5,9 @@
 //! `OR FAIL` says otherwise: a savepoint of the store is taken before the first change. Rows to be
 //! changed are collected before any is, so that no statement sees its own changes.
 
+mod actions;
 mod alter;
 mod analyze;
-mod actions;
 mod change;
 mod constraints;
 mod create_index;

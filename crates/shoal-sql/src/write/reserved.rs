@@ -53,7 +53,10 @@ pub(crate) fn refuse_attached(schema: &Schema, stmt: &Stmt) -> Result<(), Error>
         }
     };
     match elsewhere {
-        Some(name) => Err(Error::unsupported("ALTER TABLE or ANALYZE of another database than main", name.offset)),
+        Some(name) => Err(Error::unsupported(
+            "ALTER TABLE or ANALYZE of another database than main",
+            name.offset,
+        )),
         None => Ok(()),
     }
 }

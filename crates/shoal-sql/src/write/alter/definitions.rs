@@ -255,7 +255,8 @@ fn trigger_names(
             rows.push(row);
         }
     }
-    let around = Around { rows: &rows, with: None, is_row: false, in_trigger: true, home: None, next };
+    let around =
+        Around { rows: &rows, with: None, is_row: false, in_trigger: true, home: None, next };
     if let Some(when) = &definition.when {
         let query = query_of(None, vec![when.clone()], None);
         found.query(&query, around, refuses_texts)?;
