@@ -251,8 +251,8 @@ impl Connection {
         self.control.limits
     }
 
-    /// Makes choices in the planner's place, for statements that are prepared from now on. For tests
-    /// and the lab: every choice gives the same answer.
+    /// Makes choices in the planner's place, for statements that are prepared from now on. For
+    /// tests and the lab: every choice gives the same answer.
     #[doc(hidden)]
     pub fn force(&mut self, forced: Forced) {
         self.control.forced = forced;
@@ -263,8 +263,8 @@ impl Connection {
     ///
     /// Plans of texts prepared again are kept and found without parsing and planning: a few
     /// hundred, the least recently used of which go first. So are plans of small queries with other
-    /// literals. No plan outlives its schema. A word before a query decides: `CACHED` and `JIT` keep
-    /// its plan the first time, `DIRECT` never.
+    /// literals. No plan outlives its schema. A word before a query decides: `CACHED` and `JIT`
+    /// keep its plan the first time, `DIRECT` never.
     ///
     /// # Errors
     /// [`Error::Syntax`], [`Error::Name`], [`Error::Meaning`] and [`Error::Unsupported`] with the

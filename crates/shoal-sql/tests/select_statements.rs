@@ -357,7 +357,7 @@ fn errors_know_their_place() {
     check("select (a, b) = (1, 2, 3) from t", "row value misused", "(a, b)");
     check("explain delete from t", "not supported: EXPLAIN of this statement", "explain");
     check("select 1; select 2", "more than one statement", "select 2");
-    check("vacuum", "not supported: VACUUM", "vacuum");
+    check("create virtual table v using x(a)", "not supported: CREATE VIRTUAL TABLE", "v using");
 }
 
 #[test]

@@ -22,6 +22,9 @@ use crate::{Error, Transaction};
 use content::Content;
 use trail::{Step, Trail};
 
+/// Fewest cells of a full index or interior page for one to go up as divider, its room left empty.
+const CELLS_TO_GIVE_ONE: usize = 32;
+
 impl Transaction {
     /// Reads page `pgno` as page of a tree of `kind` at `depth` below its root.
     fn tree_page(&self, pgno: Pgno, kind: TreeKind, depth: usize) -> Result<Page<'_>, Error> {
@@ -132,10 +135,15 @@ impl Transaction {
                 return Ok(());
             }
         }
+        let packs = self.changes_mut()?.packs;
         let view = self.btree_page(pgno)?;
         let append = at_end && self.is_rightmost(&trail)?;
-        // A leaf of a table gives no cell away.
-        let least = if view.kind() == PageKind::TableLeaf { 1 } else { 2 };
+        // A leaf of a table gives no cell away; of other pages one cell of many may.
+        let least = match view.kind() {
+            PageKind::TableLeaf => 1,
+            _ if packs => usize::MAX,
+            _ => CELLS_TO_GIVE_ONE,
+        };
         if append && index >= least {
             return self.append_page(trail, cell);
         }

@@ -38,6 +38,8 @@ pub(crate) struct Changes {
     failed: bool,
     /// A buffer for packing pages.
     pub(crate) scratch: Vec<u8>,
+    /// Full pages at the end of a tree are filled with their neighbours, as a copy wants them.
+    pub(crate) packs: bool,
     /// A buffer for cells.
     pub(crate) cell: Vec<u8>,
     /// The known ends of trees, the latest first.
@@ -75,6 +77,7 @@ impl Changes {
             epoch: 0,
             failed: false,
             scratch: Vec::new(),
+            packs: false,
             cell: Vec::new(),
             tails: Vec::new(),
         }

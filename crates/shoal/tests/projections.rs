@@ -8,7 +8,7 @@ use std::path::Path;
 use shoal::{Access, Database, Document, Environment};
 use shoal_crdt::{CommitOptions, ObjType, ROOT, Scalar, Value};
 
-const TODO: &str = "CREATE PROJECTION todo FROM DOCUMENTS WHERE name GLOB 'list/*' \
+const LISTS: &str = "CREATE PROJECTION todo FROM DOCUMENTS WHERE name GLOB 'list/*' \
     ROWS '$.items[*]' COLUMNS (title TEXT DEFAULT '-' ON EMPTY, done BOOLEAN, votes COUNTER, \
     tags JSON, n INTEGER PATH '$.more.n')";
 
@@ -61,7 +61,7 @@ fn rows_follow_the_documents() {
     let mut first = database.open_or_create("list/a").unwrap();
     import(&mut first, r#"{"items": [{"title": "one", "done": false, "tags": ["x"]}]}"#);
     database.commit(&mut first).unwrap();
-    assert!(database.define(TODO).unwrap());
+    assert!(database.define(LISTS).unwrap());
     assert_eq!(rows(&path, SEEN), [r#"one|0|NULL|["x"]|NULL"#]);
 
     // Inserted, changed within, a counter, a text that is typed into.
@@ -122,7 +122,7 @@ fn replicas_agree_after_random_edits() {
     for name in ["a.db", "b.db"] {
         let path = dir.path().join(name);
         let mut database = Database::open(Environment::os(), &path, Access::Create).unwrap();
-        database.define(TODO).unwrap();
+        database.define(LISTS).unwrap();
         database
             .define("CREATE PROJECTION setting FROM DOCUMENTS ROWS '$.settings.*' COLUMNS (v JSON PATH '$')")
             .unwrap();
@@ -213,7 +213,7 @@ fn others_read_and_do_not_write() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
     let mut database = Database::open(Environment::os(), &path, Access::Create).unwrap();
-    database.define(TODO).unwrap();
+    database.define(LISTS).unwrap();
     let mut list = database.open_or_create("list/a").unwrap();
     import(&mut list, r#"{"items": [{"title": "one"}]}"#);
     database.commit(&mut list).unwrap();
@@ -238,7 +238,7 @@ fn others_read_and_do_not_write() {
     database.commit(&mut list).unwrap();
     assert_eq!(rows(&path, SEEN), ["one|NULL|NULL|NULL|NULL"]);
 
-    let refused = database.define(TODO).unwrap_err().to_string();
+    let refused = database.define(LISTS).unwrap_err().to_string();
     assert_eq!(refused, "projection todo already exists");
     assert!(!database.define("SELECT 1").unwrap());
     let refused = database.define("DROP PROJECTION nothing").unwrap_err().to_string();

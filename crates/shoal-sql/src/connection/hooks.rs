@@ -21,7 +21,8 @@ impl Connection {
     /// let seen = Arc::new(Mutex::new(Vec::new()));
     /// let log = Arc::clone(&seen);
     /// connection.set_update_hook(Some(Box::new(move |change| {
-    ///     log.lock().unwrap().push((change.kind(), change.table().to_owned(), change.new_rowid()));
+    ///     let table = change.table().to_owned();
+    ///     log.lock().unwrap().push((change.kind(), table, change.new_rowid()));
     /// })));
     /// for sql in ["CREATE TABLE t (a)", "INSERT INTO t VALUES ('x'), ('y')"] {
     ///     let mut statement = connection.prepare(sql)?;

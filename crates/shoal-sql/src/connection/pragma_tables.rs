@@ -1,5 +1,5 @@
-//! The pragmas that read, as table-valued functions: `pragma_table_info` and its relatives; and the list
-//! of all modules that a connection begins with.
+//! The pragmas that read, as table-valued functions: `pragma_table_info` and its relatives; and the
+//! list of all modules that a connection begins with.
 
 use std::sync::{Arc, OnceLock};
 

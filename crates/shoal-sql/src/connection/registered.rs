@@ -16,8 +16,8 @@ impl Connection {
     /// its tables: it costs nothing.
     ///
     /// # Errors
-    /// [`Error::Syntax`]; [`Error::Meaning`] for a statement that is no query or has parameters. Names
-    /// are looked up when the view is used.
+    /// [`Error::Syntax`]; [`Error::Meaning`] for a statement that is no query or has parameters.
+    /// Names are looked up when the view is used.
     pub fn register_query(&mut self, name: &str, sql: &str) -> Result<(), Error> {
         let select = query(sql)?;
         self.unregister(name);
@@ -57,8 +57,9 @@ impl Connection {
         self.register_module(Arc::new(layer));
     }
 
-    /// Makes a table-valued function or a table of the program's own known to the statements of this
-    /// connection. It takes the place of what was registered under its name, and hides what is built in.
+    /// Makes a table-valued function or a table of the program's own known to the statements of
+    /// this connection. It takes the place of what was registered under its name, and hides what is
+    /// built in.
     pub fn register_module(&mut self, module: Arc<dyn Module>) {
         self.unregister(module.name());
         self.schemas.registered.modules.push(module);

@@ -216,14 +216,14 @@ impl Statement {
         }
     }
 
-    /// Whether what the statement gave when it last ran may have changed by now: whether anybody has
-    /// committed since, this connection included, to `main` or an attached database that it reads, or
-    /// the open transaction has written or gone back. What others commit counts within a transaction,
-    /// too, although it does not show there. Never false after such a commit.
+    /// Whether what the statement gave when it last ran may have changed by now: whether anybody
+    /// has committed since, this connection included, to `main` or an attached database that it
+    /// reads, or the open transaction has written or gone back. What others commit counts within a
+    /// transaction, too, although it does not show there. Never false after such a commit.
     ///
-    /// True before it ran and where it would be planned again. Without a commit it is true only of a file
-    /// in write-ahead log mode: always as long as nothing was written to its log ([`shoal_store::Version`]
-    /// says why), and once the log was emptied.
+    /// True before it ran and where it would be planned again. Without a commit it is true only of
+    /// a file in write-ahead log mode: always as long as nothing was written to its log
+    /// ([`shoal_store::Version`] says why), and once the log was emptied.
     ///
     /// Cost: as [`Connection::is_stale`].
     ///

@@ -1,5 +1,5 @@
-//! Which states of its databases a connection has seen, so that a statement knows whether it would read
-//! another one now.
+//! Which states of its databases a connection has seen, so that a statement knows whether it would
+//! read another one now.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,16 +19,16 @@ struct Seen {
     number: u64,
 }
 
-/// A number that is greater than all before it, so that of several databases the greatest one stands
-/// for all.
+/// A number that is greater than all before it, so that of several databases the greatest one
+/// stands for all.
 fn next_number() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
 impl States {
-    /// The number of the state that a transaction reads of a database. Cost: a load and a compare where
-    /// the store has kept its pages.
+    /// The number of the state that a transaction reads of a database. Cost: a load and a compare
+    /// where the store has kept its pages.
     #[inline]
     pub(super) fn number(&mut self, database: usize, transaction: &Transaction) -> u64 {
         match self.seen.get(database) {

@@ -736,7 +736,8 @@ impl Lowering {
             keys.iter().map(|(code, by)| Some((self.copied(code)?, *by))).collect();
         let mut arguments = Vec::with_capacity(aggregates.len());
         for aggregate in aggregates {
-            if aggregate.filter.is_some() || !aggregate.order.is_empty() {
+            let is_own = aggregate.function.is_own();
+            if is_own || aggregate.filter.is_some() || !aggregate.order.is_empty() {
                 return None;
             }
             arguments.push(match &*aggregate.arguments {

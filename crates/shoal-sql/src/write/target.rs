@@ -32,8 +32,8 @@ impl Target {
 /// the event.
 ///
 /// # Errors
-/// No such table; a view without such a trigger, a system table, a virtual table or one of its parts,
-/// a damaged one.
+/// No such table; a view without such a trigger, a system table, a virtual table or one of its
+/// parts, a damaged one.
 pub(crate) fn writable(
     within: &Within<'_>,
     name: &ObjectName,

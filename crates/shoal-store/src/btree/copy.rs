@@ -74,6 +74,13 @@ impl Transaction {
     }
 
     fn put_at_end(&mut self, root: Pgno, kind: TreeKind, cell: &[u8]) -> Result<(), Error> {
+        self.changes_mut()?.packs = true;
+        let put = self.put_last(root, kind, cell);
+        self.changes_mut()?.packs = false;
+        put
+    }
+
+    fn put_last(&mut self, root: Pgno, kind: TreeKind, cell: &[u8]) -> Result<(), Error> {
         let mut trail = Trail::new();
         let mut pgno = root;
         loop {
