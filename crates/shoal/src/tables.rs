@@ -156,6 +156,18 @@ pub(crate) fn find_id(connection: &mut Connection, id: i64) -> Result<Option<Doc
     Ok(found)
 }
 
+/// The name of the document of that id. Cost: one descent; the JSON is not looked at.
+pub(crate) fn name_of(connection: &mut Connection, id: i64) -> Result<Option<String>, Error> {
+    let mut reader = connection.table_reader(DOC)?;
+    if !reader.seek(id)? {
+        return Ok(None);
+    }
+    match reader.value(1)? {
+        ValueRef::Text(name) => Ok(Some(String::from_utf8_lossy(name).into_owned())),
+        _ => Err(Error::Corrupt { table: DOC, rowid: id, why: "the name is no text" }),
+    }
+}
+
 /// All documents, by name.
 pub(crate) fn docs(connection: &mut Connection) -> Result<Vec<DocRow>, Error> {
     let mut docs = Vec::new();

@@ -20,11 +20,12 @@ use shoal_sql::Connection;
 
 use crate::layout::Layout;
 use crate::open_document::{self, Stored};
-use crate::tables::{self as documents, DocRow};
+use crate::tables as documents;
 use crate::{Database, Error};
 
 pub(crate) use define::{Definition, ProjectionStatement, parse};
 use rows::Row;
+use tables::Statements;
 use touched::{Touched, touched};
 
 /// The projections of a file, as of a schema cookie.
@@ -39,6 +40,7 @@ struct Projection {
     definition: Definition,
     /// By document: its name when it was asked, and the answer of the definition's `WHERE`.
     chosen: BTreeMap<i64, (String, bool)>,
+    statements: Statements,
 }
 
 impl Database {
@@ -115,6 +117,7 @@ impl Database {
 
     /// Writes the rows of every document into an empty projection.
     fn fill(&mut self, definition: &Definition) -> Result<(), Error> {
+        let mut statements = Statements::default();
         for doc in documents::docs(&mut self.connection)? {
             if !tables::chooses(&mut self.connection, definition, &doc.name)? {
                 continue;
@@ -122,7 +125,7 @@ impl Database {
             let mut document = Document::new(self.environment.new_actor());
             let connection = &mut self.connection;
             open_document::read_new(connection, doc.id, &mut Stored::nothing(), &mut document)?;
-            write_all(connection, definition, doc.id, &document)?;
+            write_all((connection, &mut statements), definition, doc.id, &document)?;
         }
         Ok(())
     }
@@ -139,16 +142,16 @@ impl Database {
         if self.projections.all.is_empty() {
             return Ok(());
         }
-        let Some(row) = documents::find_id(&mut self.connection, doc)? else { return Ok(()) };
+        let Some(name) = documents::name_of(&mut self.connection, doc)? else { return Ok(()) };
         let mut patches = None;
         let connection = &mut self.connection;
         for projection in &mut self.projections.all {
-            if !projection.chooses(connection, &row)? {
+            if !projection.chooses(connection, doc, &name)? {
                 continue;
             }
-            let definition = &projection.definition;
+            let Projection { definition, statements, .. } = projection;
             if before.is_empty() {
-                write_all(connection, definition, doc, document)?;
+                write_all((connection, statements), definition, doc, document)?;
                 continue;
             }
             if patches.is_none() {
@@ -156,9 +159,9 @@ impl Database {
             }
             let patches = patches.as_deref().unwrap_or_default();
             match touched(document, definition, patches)? {
-                Touched::All => write_all(connection, definition, doc, document)?,
+                Touched::All => write_all((connection, statements), definition, doc, document)?,
                 Touched::Rows(rows) => {
-                    let mut writer = tables::Writer::new(connection, definition, doc);
+                    let mut writer = tables::Writer::new(connection, definition, doc, statements);
                     for (key, value) in rows {
                         match value {
                             None => writer.delete(&key)?,
@@ -169,7 +172,9 @@ impl Database {
                         }
                     }
                 }
-                Touched::Keys(some) => write_keys(connection, definition, doc, document, &some)?,
+                Touched::Keys(some) => {
+                    write_keys((connection, statements), definition, doc, document, &some)?
+                }
             }
         }
         Ok(())
@@ -181,22 +186,23 @@ impl Database {
         if self.projections.all.is_empty() {
             return Ok(());
         }
-        let row = documents::find_id(&mut self.connection, doc)?;
+        let name = documents::name_of(&mut self.connection, doc)?;
         let mut document = Document::new(self.environment.new_actor());
-        if row.is_some() {
+        if name.is_some() {
             let connection = &mut self.connection;
             open_document::read_new(connection, doc, &mut Stored::nothing(), &mut document)?;
         }
         let connection = &mut self.connection;
         for projection in &mut self.projections.all {
-            let chosen = match &row {
-                Some(row) => projection.chooses(connection, row)?,
+            let chosen = match &name {
+                Some(name) => projection.chooses(connection, doc, name)?,
                 None => false,
             };
+            let Projection { definition, statements, .. } = projection;
             if chosen {
-                write_all(connection, &projection.definition, doc, &document)?;
+                write_all((connection, statements), definition, doc, &document)?;
             } else {
-                tables::clear(connection, &projection.definition, doc)?;
+                tables::clear(connection, definition, doc)?;
             }
         }
         Ok(())
@@ -218,7 +224,11 @@ impl Database {
             }
         }
         let all = definitions.into_iter();
-        let all = all.map(|definition| Projection { definition, chosen: BTreeMap::new() });
+        let all = all.map(|definition| Projection {
+            definition,
+            chosen: BTreeMap::new(),
+            statements: Statements::default(),
+        });
         self.projections.all = all.collect();
         self.projections.cookie = Some(self.connection.schema()?.cookie());
         Ok(())
@@ -227,12 +237,17 @@ impl Database {
 
 impl Projection {
     /// True where the projection has rows of a document.
-    fn chooses(&mut self, connection: &mut Connection, row: &DocRow) -> Result<bool, Error> {
-        match self.chosen.get(&row.id) {
-            Some((name, chosen)) if *name == row.name => Ok(*chosen),
+    fn chooses(
+        &mut self,
+        connection: &mut Connection,
+        doc: i64,
+        name: &str,
+    ) -> Result<bool, Error> {
+        match self.chosen.get(&doc) {
+            Some((known, chosen)) if known == name => Ok(*chosen),
             _ => {
-                let chosen = tables::chooses(connection, &self.definition, &row.name)?;
-                self.chosen.insert(row.id, (row.name.clone(), chosen));
+                let chosen = tables::chooses(connection, &self.definition, name)?;
+                self.chosen.insert(doc, (name.to_owned(), chosen));
                 Ok(chosen)
             }
         }
@@ -241,7 +256,7 @@ impl Projection {
 
 /// Writes all rows of a document, and deletes the others.
 fn write_all(
-    connection: &mut Connection,
+    (connection, statements): (&mut Connection, &mut Statements),
     definition: &Definition,
     doc: i64,
     document: &Document,
@@ -252,20 +267,20 @@ fn write_all(
         Ok(())
     })?;
     let keys: BTreeSet<&[u8]> = wanted.iter().map(|row| row.key.as_slice()).collect();
-    delete_others(connection, definition, doc, |key| keys.contains(key))?;
-    let mut writer = tables::Writer::new(connection, definition, doc);
+    delete_others((connection, statements), definition, doc, |key| keys.contains(key))?;
+    let mut writer = tables::Writer::new(connection, definition, doc, statements);
     wanted.iter().try_for_each(|row| writer.put(row))
 }
 
 /// Deletes the rows of a document whose keys are not wanted any more; gives those that stay.
 fn delete_others(
-    connection: &mut Connection,
+    (connection, statements): (&mut Connection, &mut Statements),
     definition: &Definition,
     doc: i64,
     is_wanted: impl Fn(&[u8]) -> bool,
 ) -> Result<BTreeSet<Vec<u8>>, Error> {
     let mut present = tables::keys(connection, definition, doc)?;
-    let mut writer = tables::Writer::new(connection, definition, doc);
+    let mut writer = tables::Writer::new(connection, definition, doc, statements);
     for key in present.iter().filter(|key| !is_wanted(key)) {
         writer.delete(key)?;
     }
@@ -276,7 +291,7 @@ fn delete_others(
 /// Makes the keys of a document's rows those of the document, and writes the rows that are new or
 /// touched.
 fn write_keys(
-    connection: &mut Connection,
+    (connection, statements): (&mut Connection, &mut Statements),
     definition: &Definition,
     doc: i64,
     document: &Document,
@@ -287,7 +302,8 @@ fn write_keys(
         wanted.insert(key);
         Ok(())
     })?;
-    let present = delete_others(connection, definition, doc, |key| wanted.contains(key))?;
+    let present =
+        delete_others((connection, statements), definition, doc, |key| wanted.contains(key))?;
     let mut new = Vec::new();
     rows::each_key(document, definition, |key, value, id| {
         if !present.contains(&key) || some.contains_key(&key) {
@@ -295,6 +311,6 @@ fn write_keys(
         }
         Ok(())
     })?;
-    let mut writer = tables::Writer::new(connection, definition, doc);
+    let mut writer = tables::Writer::new(connection, definition, doc, statements);
     new.iter().try_for_each(|row| writer.put(row))
 }

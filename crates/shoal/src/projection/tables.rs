@@ -42,7 +42,10 @@ fn guards(definition: &Definition) -> impl Iterator<Item = String> {
 
 /// Runs a statement in Shoal's own name: reserved tables are written, triggers sleep.
 fn run(connection: &mut Connection, sql: &str, parameters: &[Value]) -> Result<(), Error> {
-    let mut statement = prepare(connection, sql)?;
+    connection.reserve_tables(None);
+    let prepared = prepare(connection, sql);
+    connection.reserve_tables(Some(PREFIX));
+    let mut statement = prepared?;
     for (index, value) in parameters.iter().enumerate() {
         statement.bind(index + 1, value.clone())?;
     }
@@ -50,12 +53,11 @@ fn run(connection: &mut Connection, sql: &str, parameters: &[Value]) -> Result<(
     Ok(())
 }
 
+/// Prepares a statement on a projection's table: triggers sleep.
 fn prepare(connection: &mut Connection, sql: &str) -> Result<Statement, Error> {
-    connection.reserve_tables(None);
     connection.silence_triggers(true);
     let prepared = connection.prepare(sql);
     connection.silence_triggers(false);
-    connection.reserve_tables(Some(PREFIX));
     Ok(prepared?)
 }
 
@@ -166,13 +168,19 @@ pub(super) fn clear(
     run(connection, &sql, &[Value::Int(doc)])
 }
 
-/// Writes rows of one document; each statement is prepared once.
+/// The statements that write rows of a projection, prepared at their first use.
+#[derive(Debug, Default)]
+pub(super) struct Statements {
+    put: Option<Statement>,
+    delete: Option<Statement>,
+}
+
+/// Writes rows of one document.
 pub(super) struct Writer<'c> {
     connection: &'c mut Connection,
     definition: &'c Definition,
     doc: i64,
-    put: Option<Statement>,
-    delete: Option<Statement>,
+    statements: &'c mut Statements,
 }
 
 impl<'c> Writer<'c> {
@@ -180,23 +188,26 @@ impl<'c> Writer<'c> {
         connection: &'c mut Connection,
         definition: &'c Definition,
         doc: i64,
+        statements: &'c mut Statements,
     ) -> Self {
-        Writer { connection, definition, doc, put: None, delete: None }
+        Writer { connection, definition, doc, statements }
     }
 
     /// Writes a row, in the place of the one with its key.
     pub(super) fn put(&mut self, row: &Row) -> Result<(), Error> {
-        if self.put.is_none() {
-            let marks = ", ?".repeat(self.definition.columns.len());
-            let table = quoted(&self.definition.name);
-            let sql = format!("INSERT OR REPLACE INTO {table} VALUES (?, ?{marks})");
-            self.put = Some(prepare(self.connection, &sql)?);
-        }
-        let statement = self.put.as_mut().expect("the statement was prepared above");
+        let statement = match &mut self.statements.put {
+            Some(statement) => statement,
+            none => {
+                let marks = ", ?".repeat(self.definition.columns.len());
+                let table = quoted(&self.definition.name);
+                let sql = format!("INSERT OR REPLACE INTO {table} VALUES (?, ?{marks})");
+                none.insert(prepare(self.connection, &sql)?)
+            }
+        };
         statement.bind(1, self.doc)?;
-        statement.bind(2, Value::Blob(row.key.as_slice().into()))?;
+        statement.bind_ref(2, ValueRef::Blob(&row.key))?;
         for (index, value) in row.values.iter().enumerate() {
-            statement.bind(index + 3, value.clone())?;
+            statement.bind_ref(index + 3, value.as_ref())?;
         }
         self.connection.execute(statement)?;
         Ok(())
@@ -204,14 +215,16 @@ impl<'c> Writer<'c> {
 
     /// Deletes the row with that key, if it is there.
     pub(super) fn delete(&mut self, key: &[u8]) -> Result<(), Error> {
-        if self.delete.is_none() {
-            let table = quoted(&self.definition.name);
-            let sql = format!("DELETE FROM {table} WHERE _doc = ?1 AND _id = ?2");
-            self.delete = Some(prepare(self.connection, &sql)?);
-        }
-        let statement = self.delete.as_mut().expect("the statement was prepared above");
+        let statement = match &mut self.statements.delete {
+            Some(statement) => statement,
+            none => {
+                let table = quoted(&self.definition.name);
+                let sql = format!("DELETE FROM {table} WHERE _doc = ?1 AND _id = ?2");
+                none.insert(prepare(self.connection, &sql)?)
+            }
+        };
         statement.bind(1, self.doc)?;
-        statement.bind(2, Value::Blob(key.into()))?;
+        statement.bind_ref(2, ValueRef::Blob(key))?;
         self.connection.execute(statement)?;
         Ok(())
     }
