@@ -378,7 +378,8 @@ fn connect(file: &Path, read_only: bool) -> Result<(Connection, Option<PathBuf>)
     } else if read_only {
         open::connection(file, Access::ReadOnly)?
     } else {
-        open::connection(file, Access::ReadWrite)?
+        // The file is there; one that is attached may be missing, and is made, as by `sqlite3`.
+        open::connection(file, Access::Create)?
     };
     Ok((connection, missing.then(|| file.to_owned())))
 }

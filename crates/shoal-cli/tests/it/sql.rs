@@ -162,3 +162,14 @@ fn a_journal_mode_may_be_the_first_statement() {
     assert_eq!(shoal(dir.path(), &insert).ok(), "1\n2\n");
     same_list(dir.path(), "new.db", "PRAGMA journal_mode; SELECT * FROM t");
 }
+
+#[test]
+fn a_missing_file_that_is_attached_is_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    shoal(path, &["sql", "a.db", "CREATE TABLE t(x); INSERT INTO t VALUES (1)"]).ok();
+    let sql = "ATTACH 'b.db' AS b; CREATE TABLE b.u(x); INSERT INTO b.u SELECT x + 1 FROM t";
+    shoal(path, &["sql", "a.db", sql]).ok();
+    let told = shoal(path, &["sql", "--format", "list", "b.db", "SELECT x FROM u"]);
+    assert_eq!(told.ok(), "2\n");
+}
