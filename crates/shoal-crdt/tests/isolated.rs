@@ -90,8 +90,8 @@ impl Pair {
         }
     }
 
-    /// False when the reference has panicked over the patches that it finds when it changes heads,
-    /// and that nobody asked for.
+    /// False when the reference has panicked: over the patches that it finds when it changes heads,
+    /// and that nobody asked for, or over an increment.
     fn apply(&mut self, step: &Step) -> bool {
         let [list, text] = &self.list;
         let [their_list, their_text] = &self.their_list;
@@ -111,7 +111,10 @@ impl Pair {
             Step::Increment(key) => {
                 let key = KEYS[usize::from(*key)];
                 let done = ours.increment(&ROOT, key, 2);
-                assert_eq!(done.is_ok(), theirs.increment(automerge::ROOT, key, 2).is_ok());
+                // A check of the reference's own debug builds fails for a few histories.
+                let theirs = || theirs.increment(automerge::ROOT, key, 2);
+                let Ok(theirs) = catch_unwind(AssertUnwindSafe(theirs)) else { return false };
+                assert_eq!(done.is_ok(), theirs.is_ok());
             }
             Step::Delete(key) => {
                 let key = KEYS[usize::from(*key)];
