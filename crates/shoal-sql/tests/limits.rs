@@ -44,12 +44,18 @@ fn another_thread_interrupts() {
     let mut connection = scratch.ours();
     for sql in ENDLESS {
         let interrupter = connection.interrupter();
+        let ended = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let seen = std::sync::Arc::clone(&ended);
         let thread = std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_millis(60));
-            interrupter.interrupt();
+            // An interrupt before the statement runs stops nothing: preparing may take long.
+            while !seen.load(std::sync::atomic::Ordering::Acquire) {
+                std::thread::sleep(Duration::from_millis(60));
+                interrupter.interrupt();
+            }
         });
         let start = Instant::now();
         let error = drain(&mut connection, sql).unwrap_err();
+        ended.store(true, std::sync::atomic::Ordering::Release);
         thread.join().unwrap();
         assert!(matches!(error, Error::Interrupted), "{sql}: {error:?}");
         assert_eq!(error.to_string(), "interrupted");
