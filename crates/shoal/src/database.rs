@@ -193,9 +193,7 @@ impl Database {
                 let Some(row) = tables::find_id(connection, id)? else {
                     return tables::set_lagging(connection, id, false);
                 };
-                let mut document = Document::new(actor.clone());
-                let mut stored = Stored::nothing();
-                open_document::read_new(connection, id, &mut stored, &mut document)?;
+                let (document, _) = open_document::read_whole(connection, id, &actor)?;
                 open_document::settle_document(connection, (id, &row.name), &document, now_ms)
             })?;
         }

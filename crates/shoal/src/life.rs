@@ -95,11 +95,7 @@ impl Database {
         self.write(|database| {
             let row = database.present(name, now_ms)?;
             database.check_free(new_name)?;
-            let mut document = Document::new(database.environment.new_actor());
-            let connection = &mut database.connection;
-            let mut stored = Stored::nothing();
-            open_document::read_new(connection, row.id, &mut stored, &mut document)?;
-            open_document::check_heads(name, &stored.last.heads, &document)?;
+            let document = database.read_checked(&row)?;
             database.store_new(new_name, &document, now_ms)?;
             Ok(())
         })
@@ -118,12 +114,8 @@ impl Database {
         let now_ms = self.environment.now_ms();
         self.write(|database| {
             let row = database.present(name, now_ms)?;
-            let mut document = Document::new(database.environment.new_actor());
-            let connection = &mut database.connection;
-            let mut stored = Stored::nothing();
-            open_document::read_new(connection, row.id, &mut stored, &mut document)?;
-            open_document::check_heads(name, &stored.last.heads, &document)?;
-            compact::compact(connection, row.id, &document, now_ms)
+            let document = database.read_checked(&row)?;
+            compact::compact(&mut database.connection, row.id, &document, now_ms)
         })
     }
 
@@ -136,6 +128,14 @@ impl Database {
             layout => layout.bring_up(connection, now_ms)?,
         }
         tables::find(connection, name)?.ok_or_else(missing)
+    }
+
+    /// Reads a document, whose chunks must lead to its heads.
+    fn read_checked(&mut self, row: &DocRow) -> Result<Document, Error> {
+        let actor = self.environment.new_actor();
+        let (document, stored) = open_document::read_whole(&mut self.connection, row.id, &actor)?;
+        open_document::check_heads(&row.name, &stored.last.heads, &document)?;
+        Ok(document)
     }
 
     /// Refuses a name that is taken.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::{Deref, DerefMut};
 
 use shoal_crdt::{Document, DocumentJson};
-use shoal_history::{Change, ChangeHash};
+use shoal_history::{ActorId, Change, ChangeHash};
 use shoal_sql::Connection;
 
 use crate::intake::Intake;
@@ -100,22 +100,21 @@ impl Database {
                 return Err(missing());
             }
             let row = tables::find(connection, name)?.ok_or_else(missing)?;
-            let mut document = Document::new(actor);
-            let stored = match layout {
+            let (document, stored) = match layout {
                 Layout::Second => {
-                    let mut stored = Stored::nothing();
-                    read_new(connection, row.id, &mut stored, &mut document)?;
+                    let (document, stored) = read_whole(connection, row.id, &actor)?;
                     check_heads(name, &stored.last.heads, &document)?;
                     if !document.has_heads(&row.heads) {
                         check_heads(name, &row.heads, &document)?;
                     }
-                    stored
+                    (document, stored)
                 }
                 Layout::First | Layout::Absent => {
+                    let mut document = Document::new(actor);
                     document.apply_changes(crate::layout::first_changes(connection, row.id)?)?;
                     check_heads(name, &row.heads, &document)?;
                     // The chunks of the present are made by the first commit.
-                    Stored::nothing()
+                    (document, Stored::nothing())
                 }
             };
             Ok(OpenDocument {
@@ -315,6 +314,17 @@ fn put_json(
 pub(crate) fn json_of(name: &str, document: &Document) -> Result<String, Error> {
     serde_json::to_string(&DocumentJson::new(document))
         .map_err(|error| Error::Json { name: name.to_owned(), why: error.to_string() })
+}
+
+/// Reads a document whole, for edits by `actor`.
+pub(crate) fn read_whole(
+    connection: &mut Connection,
+    id: i64,
+    actor: &ActorId,
+) -> Result<(Document, Stored), Error> {
+    let (mut document, mut stored) = (Document::new(actor.clone()), Stored::nothing());
+    read_new(connection, id, &mut stored, &mut document)?;
+    Ok((document, stored))
 }
 
 /// Takes the chunks behind those that `stored` knows into a document.

@@ -19,7 +19,7 @@ use shoal_history::ChangeHash;
 use shoal_sql::Connection;
 
 use crate::layout::Layout;
-use crate::open_document::{self, Stored};
+use crate::open_document;
 use crate::tables as documents;
 use crate::{Database, Error};
 
@@ -122,9 +122,9 @@ impl Database {
             if !tables::chooses(&mut self.connection, definition, &doc.name)? {
                 continue;
             }
-            let mut document = Document::new(self.environment.new_actor());
+            let actor = self.environment.new_actor();
             let connection = &mut self.connection;
-            open_document::read_new(connection, doc.id, &mut Stored::nothing(), &mut document)?;
+            let (document, _) = open_document::read_whole(connection, doc.id, &actor)?;
             write_all((connection, &mut statements), definition, doc.id, &document)?;
         }
         Ok(())
@@ -187,11 +187,8 @@ impl Database {
             return Ok(());
         }
         let name = documents::name_of(&mut self.connection, doc)?;
-        let mut document = Document::new(self.environment.new_actor());
-        if name.is_some() {
-            let connection = &mut self.connection;
-            open_document::read_new(connection, doc, &mut Stored::nothing(), &mut document)?;
-        }
+        let actor = self.environment.new_actor();
+        let mut document = None;
         let connection = &mut self.connection;
         for projection in &mut self.projections.all {
             let chosen = match &name {
@@ -200,7 +197,11 @@ impl Database {
             };
             let Projection { definition, statements, .. } = projection;
             if chosen {
-                write_all((connection, statements), definition, doc, &document)?;
+                let document = match &mut document {
+                    Some(document) => document,
+                    none => none.insert(open_document::read_whole(connection, doc, &actor)?.0),
+                };
+                write_all((connection, statements), definition, doc, document)?;
             } else {
                 tables::clear(connection, definition, doc)?;
             }
