@@ -161,15 +161,8 @@ impl Connection {
     pub fn schema(&mut self) -> Result<Arc<Schema>, Error> {
         self.control.begin();
         let watch = &self.control.watch;
-        let own;
-        let main = match &self.transaction {
-            Some(transaction) => transaction,
-            None => {
-                own = attached::begin(&self.store, watch)?;
-                &own
-            }
-        };
-        self.schemas.refresh_main(&self.store, main)?;
+        let main = attached::current(self.transaction.as_ref(), &self.store, watch)?;
+        self.schemas.refresh_main(&self.store, main.get())?;
         for place in self.databases.places() {
             if let Some(snapshot) = self.databases.snapshot(place, watch)? {
                 self.schemas.refresh(&self.databases, place, snapshot.get())?;
@@ -206,10 +199,7 @@ impl Connection {
     /// one of them was not seen before, or may be another one behind the open transaction.
     pub(crate) fn state_of(&self, statement: &Statement) -> Result<Option<u64>, Error> {
         let begun = self.transaction.as_ref().or(self.pinned.as_ref().and_then(Pinned::get));
-        let main = match begun {
-            Some(transaction) => Snapshot::Shared(transaction),
-            None => Snapshot::Own(Box::new(attached::begin(&self.store, &self.control.watch)?)),
-        };
+        let main = attached::current(begun, &self.store, &self.control.watch)?;
         if main.get().schema_cookie() != statement.plan.schema.cookie() {
             return Ok(None);
         }
@@ -671,16 +661,10 @@ impl Connection {
         };
         let schema = Arc::clone(&statement.plan.schema);
         let session = self.environment.session(self.counts, &self.control, &self.store);
-        let own;
-        let main = match &self.transaction {
-            Some(transaction) => transaction,
-            None => {
-                own = attached::begin(&self.store, &self.control.watch)?;
-                &own
-            }
-        };
+        let watch = &self.control.watch;
+        let main = attached::current(self.transaction.as_ref(), &self.store, watch)?;
         let mut words = Vec::new();
-        let txns = Txns::new(main, &[]);
+        let txns = Txns::new(main.get(), &[]);
         for_each_row(program, (txns, None), &session, &statement.parameters, |row| {
             let text = |value: &Value| text_of(value.as_ref()).unwrap_or_default().into_owned();
             words
@@ -714,14 +698,9 @@ impl Connection {
         if !self.databases.is_empty() {
             self.databases.begin(self.transaction.is_some(), &self.control.watch)?;
             // The statement may be planned again, and write to another database then.
-            let own;
-            let main = match &self.transaction {
-                Some(transaction) => transaction,
-                None => {
-                    own = attached::begin(&self.store, &self.control.watch)?;
-                    &own
-                }
-            };
+            let watch = &self.control.watch;
+            let main = attached::current(self.transaction.as_ref(), &self.store, watch)?;
+            let main = main.get();
             self.schemas.refresh_main(&self.store, main)?;
             let (schemas, databases) = (&mut self.schemas, &self.databases);
             prepared_snapshots(schemas, databases, &self.control, statement, (main, None))?;
@@ -735,16 +714,12 @@ impl Connection {
                 connection;
             let (counts, store) = (&mut connection.counts, &connection.store);
             let (kept, scratch) = (&mut connection.session, &mut connection.scratch);
-            let open = &connection.transaction;
-            let own;
-            let main = match (home, open) {
-                (MAIN, _) => None,
-                (_, Some(open)) => Some(open),
-                (_, None) => {
-                    own = attached::begin(store, &control.watch)?;
-                    Some(&own)
-                }
+            let open = connection.transaction.as_ref();
+            let main = match home {
+                MAIN => None,
+                _ => Some(attached::current(open, store, &control.watch)?),
             };
+            let main = main.as_ref().map(Snapshot::get);
             schemas.refresh_main(store, main.unwrap_or(transaction))?;
             let txns = (main.unwrap_or(transaction), Some((home, &*transaction)));
             let attached = prepared_snapshots(schemas, databases, control, statement, txns)?;

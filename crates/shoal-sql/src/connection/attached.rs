@@ -238,6 +238,18 @@ pub(crate) fn begin(store: &Store, watch: &Arc<Watch>) -> Result<Transaction, Er
     Ok(transaction)
 }
 
+/// The open transaction, or one that reads and can be stopped.
+pub(crate) fn current<'t>(
+    open: Option<&'t Transaction>,
+    store: &Store,
+    watch: &Arc<Watch>,
+) -> Result<Snapshot<'t>, Error> {
+    Ok(match open {
+        Some(transaction) => Snapshot::Shared(transaction),
+        None => Snapshot::Own(Box::new(begin(store, watch)?)),
+    })
+}
+
 impl Schemas {
     /// Forgets what was read.
     pub(crate) fn forget(&mut self) {

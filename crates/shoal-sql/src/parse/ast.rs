@@ -381,6 +381,34 @@ pub(crate) struct Select {
     pub(crate) offset: Option<Expr>,
 }
 
+impl Select {
+    /// `SELECT columns FROM from WHERE filter`.
+    pub(crate) fn plain(
+        columns: Vec<ResultColumn>,
+        from: Option<From>,
+        filter: Option<Expr>,
+        offset: usize,
+    ) -> Select {
+        Select {
+            with: None,
+            first: SelectCore::Select(Box::new(SelectClauses {
+                distinct: false,
+                columns,
+                from,
+                filter,
+                group_by: Vec::new(),
+                having: None,
+                windows: Vec::new(),
+                offset,
+            })),
+            compounds: Vec::new(),
+            order_by: Vec::new(),
+            limit: None,
+            offset: None,
+        }
+    }
+}
+
 /// `WITH`: queries the statement may name as tables.
 #[derive(Clone, Debug)]
 pub(crate) struct With {

@@ -8,7 +8,7 @@ use super::query::RowQuery;
 use crate::Error;
 use crate::parse::ast::{
     BinaryOp, Delete, Expr, ExprKind, From, Indexed, Name, ObjectName, Quote, ResultColumn, Select,
-    SelectClauses, SelectCore, Stmt, TableRef, TableRefKind, TriggerEvent, UnaryOp, Update,
+    Stmt, TableRef, TableRefKind, TriggerEvent, UnaryOp, Update,
 };
 use crate::resolve::{Around, GivenRow};
 use crate::schema::{Column, Schema, Table};
@@ -192,23 +192,7 @@ fn select(schema: &Schema, child: &Table, expr: Expr, filter: Option<Expr>) -> S
     let kind = TableRefKind::Table { name: object(schema, child), indexed: Indexed::Any };
     let first = TableRef { kind, alias: Some(name(CHILD)), offset: 0 };
     let column = ResultColumn::Expr { expr, alias: None, text: String::new() };
-    Select {
-        with: None,
-        first: SelectCore::Select(Box::new(SelectClauses {
-            distinct: false,
-            columns: vec![column],
-            from: Some(From { first, joins: Vec::new() }),
-            filter,
-            group_by: Vec::new(),
-            having: None,
-            windows: Vec::new(),
-            offset: 0,
-        })),
-        compounds: Vec::new(),
-        order_by: Vec::new(),
-        limit: None,
-        offset: None,
-    }
+    Select::plain(vec![column], Some(From { first, joins: Vec::new() }), filter, 0)
 }
 
 /// A table by its database and its name.

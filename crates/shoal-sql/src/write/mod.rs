@@ -259,10 +259,7 @@ pub(crate) fn prepare(schema: &Schema, parsed: &Parsed, sql: &str) -> Result<Pla
             drop::prepare(&mut within, *kind, name, *if_exists)?
         }
         Stmt::Reindex(name) => reindex::prepare(own, name.as_ref())?,
-        Stmt::AlterTable(alter) => {
-            reserved::refuse_attached(schema, &parsed.stmt)?;
-            alter::prepare(schema, alter, sql)?
-        }
+        Stmt::AlterTable(alter) => alter::prepare(schema, alter, sql)?,
         Stmt::Analyze(name) => analyze::prepare(schema, name.as_ref())?,
         Stmt::CreateVirtualTable { name, .. } => {
             return Err(Error::unsupported("CREATE VIRTUAL TABLE", name.name.offset));

@@ -51,7 +51,7 @@ impl RowQuery {
         around: Around<'_>,
     ) -> Result<RowQuery, Error> {
         let around = Around { is_row: true, ..around };
-        RowQuery::compile(schema, &select_of(exprs, None, filter, 0), around)
+        RowQuery::compile(schema, &ast::Select::plain(exprs, None, filter, 0), around)
     }
 
     /// A query over the table of an `UPDATE` or `DELETE`: the columns of each row's key, or all
@@ -105,7 +105,7 @@ impl RowQuery {
         let joins = from.map(joined).unwrap_or_default();
         let columns = key.chain(exprs).map(column).collect();
         let from = ast::From { first, joins };
-        let select = select_of(columns, Some(from), filter.cloned(), offset);
+        let select = ast::Select::plain(columns, Some(from), filter.cloned(), offset);
         RowQuery::compile(schema, &select, around)
     }
 
@@ -148,31 +148,6 @@ impl RowQuery {
             },
         )?;
         Ok(rows)
-    }
-}
-
-fn select_of(
-    columns: Vec<ast::ResultColumn>,
-    from: Option<ast::From>,
-    filter: Option<ast::Expr>,
-    offset: usize,
-) -> ast::Select {
-    ast::Select {
-        with: None,
-        first: ast::SelectCore::Select(Box::new(ast::SelectClauses {
-            distinct: false,
-            columns,
-            from,
-            filter,
-            group_by: Vec::new(),
-            having: None,
-            windows: Vec::new(),
-            offset,
-        })),
-        compounds: Vec::new(),
-        order_by: Vec::new(),
-        limit: None,
-        offset: None,
     }
 }
 

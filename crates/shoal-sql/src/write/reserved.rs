@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::parse::ast::{DropKind, Name, ObjectName, Stmt};
-use crate::schema::{BESIDE, Schema};
+use crate::schema::Schema;
 
 /// Refuses a statement that would change a table whose name begins with `prefix`, or make one.
 ///
@@ -25,40 +25,6 @@ pub(crate) fn refuse_reserved(schema: &Schema, stmt: &Stmt, prefix: &str) -> Res
         return Err(Error::Refused { table: table.to_owned(), offset: name.offset });
     }
     Ok(())
-}
-
-/// Refuses a statement that would change a database other than `main`.
-///
-/// # Errors
-/// [`Error::Unsupported`], at the name.
-pub(crate) fn refuse_attached(schema: &Schema, stmt: &Stmt) -> Result<(), Error> {
-    let Some(name) = object(stmt) else { return Ok(()) };
-    let elsewhere = match &name.database {
-        Some(database) => {
-            let attached = schema.database(&database.text).is_some_and(|it| it >= BESIDE);
-            attached.then_some(database)
-        }
-        // What exists already is looked for in all databases.
-        None => {
-            let exists = matches!(
-                stmt,
-                Stmt::Insert(_)
-                    | Stmt::Update(_)
-                    | Stmt::Delete(_)
-                    | Stmt::Drop { .. }
-                    | Stmt::AlterTable(_)
-            );
-            let found = schema.find(None, &name.name.text).map(|(database, _)| database);
-            found.filter(|it| exists && *it >= BESIDE).map(|_| &name.name)
-        }
-    };
-    match elsewhere {
-        Some(name) => Err(Error::unsupported(
-            "ALTER TABLE or ANALYZE of another database than main",
-            name.offset,
-        )),
-        None => Ok(()),
-    }
 }
 
 /// The name of the table, or of the index to drop, that a statement changes.

@@ -13,8 +13,8 @@ use crate::parse;
 use crate::parse::ast::{
     self, ColumnConstraint, CreateIndex, CreateTable, CreateTableBody, CreateTrigger, Expr,
     ExprKind, From, InsertSource, Join, JoinConstraint, JoinKind, Name, OrderTerm, Quote,
-    ResultColumn, Select, SelectClauses, SelectCore, Stmt, TableConstraint, TableRef, TableRefKind,
-    TriggerEvent, UpsertAction,
+    ResultColumn, Select, Stmt, TableConstraint, TableRef, TableRefKind, TriggerEvent,
+    UpsertAction,
 };
 use crate::resolve::names::{Meaning, NameUse};
 use crate::resolve::{Around, Clause, GivenRow, Resolver};
@@ -373,21 +373,5 @@ fn query_of(from: Option<From>, mut exprs: Vec<Expr>, filter: Option<Expr>) -> S
         exprs.push(Expr { kind: ExprKind::Literal(Value::Null), offset: 0 });
     }
     let column = |expr: Expr| ResultColumn::Expr { expr, alias: None, text: String::new() };
-    Select {
-        with: None,
-        first: SelectCore::Select(Box::new(SelectClauses {
-            distinct: false,
-            columns: exprs.into_iter().map(column).collect(),
-            from,
-            filter,
-            group_by: Vec::new(),
-            having: None,
-            windows: Vec::new(),
-            offset: 0,
-        })),
-        compounds: Vec::new(),
-        order_by: Vec::new(),
-        limit: None,
-        offset: None,
-    }
+    Select::plain(exprs.into_iter().map(column).collect(), from, filter, 0)
 }

@@ -18,7 +18,7 @@ use crate::Error;
 use crate::error::NameKind;
 use crate::exec::{Place, RowExpr};
 use crate::parse::ast::{AlterTable, ColumnDef, Name, Quote, TableChange};
-use crate::schema::{Object, Schema, Table};
+use crate::schema::{MAIN, Object, Schema, Table};
 
 /// A prepared `ALTER TABLE`.
 #[derive(Debug)]
@@ -61,8 +61,17 @@ enum Change {
 /// # Errors
 /// As [`super::prepare`].
 pub(crate) fn prepare(schema: &Schema, alter: &AlterTable, sql: &str) -> Result<Kind, Error> {
-    check_database(&alter.table)?;
     let name = &alter.table.name;
+    let place = alter.table.database.as_ref().unwrap_or(name);
+    let home = match &alter.table.database {
+        Some(database) => schema.database(&database.text),
+        None => schema.find(None, &name.text).map(|(database, _)| database),
+    };
+    if home.is_some_and(|home| home != MAIN) {
+        let what = "ALTER TABLE of another database than main";
+        return Err(Error::unsupported(what, place.offset));
+    }
+    check_database(&alter.table)?;
     let Some(object) = schema.object(&name.text) else {
         let full = match &alter.table.database {
             Some(database) => format!("{}.{}", database.text, name.text),
