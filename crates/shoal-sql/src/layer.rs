@@ -82,7 +82,7 @@ impl Module for Layer {
         _arguments: &[Option<Value>],
         context: &ModuleContext<'_>,
     ) -> Result<Box<dyn ModuleRows>, Error> {
-        let ModuleContext { schema, txns, session } = *context;
+        let ModuleContext { schema, txns, session, .. } = *context;
         let mut kept = Kept::default();
         let mut rows = Vec::new();
         let rest = match &self.source {

@@ -30,6 +30,7 @@ mod resolve;
 mod rows;
 mod schema;
 mod session;
+mod table_function;
 mod top_k;
 mod typed;
 mod value;
@@ -48,6 +49,7 @@ pub use schema::{Column, Index, Module, ModuleContext, ModuleRows, Object, Schem
 #[doc(hidden)]
 pub use session::forced::{Forced, ForcedAccess, ForcedCarrier, ForcedChoice, ForcedJoin};
 pub use session::{ChangeKind, CommitHook, Interrupter, Limits, RollbackHook, RowChange, RowHook};
+pub use table_function::{TableFunction, TableFunctionRows};
 pub use top_k::Scored;
 pub use typed::{Decimal, Guid, NotTyped};
 pub use value::{Affinity, Collation, Value, ValueRef, real_to_text, real_to_text_15};

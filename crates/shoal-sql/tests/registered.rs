@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Scratch, ours};
 use shoal_sql::{
-    Connection, Error, Layer, Module, ModuleContext, ModuleRows, Value, ValueRef, ViewBuilder,
+    Connection, Error, Layer, Module, ModuleContext, ModuleRows, TableFunction, Value, ValueRef,
+    ViewBuilder,
 };
-use shoal_store::Mode;
+use shoal_store::{Access, Mode, Store, vfs::OsVfs};
 
 const SCHEMA: &str = "
     CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT, n REAL);
@@ -245,4 +246,72 @@ fn a_function_of_the_programs_own_joins_as_the_built_in_ones_do() {
          SELECT line, group_concat(word, '/') FROM u, words(u.line) GROUP BY line ORDER BY 1",
         &[&["one two", "one/two"], &["three", "three"]],
     );
+}
+
+#[test]
+fn a_table_function_of_closures_reads_the_file_in_the_statements_transaction() {
+    let scratch = Scratch::new(SCHEMA);
+    let store = Store::open(Arc::new(OsVfs), &scratch.path(), Access::ReadWrite).unwrap();
+    let mut connection = Connection::open(store).unwrap();
+    let above =
+        TableFunction::new("above", &["id", "twice"], &["least", "most"], |given, context| {
+            let least =
+                given[0].clone().ok_or_else(|| Error::of_function("above() needs a least"))?;
+            let most = given[1].clone().unwrap_or(Value::Int(100));
+            let mut rows = Vec::new();
+            context.query("SELECT id FROM t WHERE id BETWEEN ? AND ?", &[least, most], |row| {
+                let Value::Int(id) = row[0] else { return Err(Error::of_function("no id")) };
+                rows.push(match id {
+                    5 => Err(Error::of_function("five is too many")),
+                    _ => Ok(vec![id.into(), (2 * id).into()]),
+                });
+                Ok(())
+            })?;
+            Ok(rows)
+        });
+    connection.create_table_function(above.default_argument(1, 100).reads_databases()).unwrap();
+    let mut check = |sql: &str, expect: &[i64]| {
+        let values: Vec<Value> = rows(&mut connection, sql).concat();
+        let expect: Vec<Value> = expect.iter().copied().map(Value::Int).collect();
+        assert_eq!(values, expect, "{sql}");
+    };
+    check("SELECT * FROM above(3, 4)", &[3, 6, 4, 8]);
+    check("SELECT id, least, most FROM above WHERE least = 4 LIMIT 1", &[4, 4, 100]);
+    check(
+        "SELECT t.id, a.id FROM t, above(t.id, t.id + 1) a WHERE t.id < 4 ORDER BY 1, 2",
+        &[1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4],
+    );
+    // The error of a row comes once the row is asked for, and that of no argument at once.
+    check("SELECT id FROM above(4) LIMIT 1", &[4]);
+    let error =
+        |connection: &mut Connection, sql: &str| ours(connection, sql).unwrap_err().to_string();
+    assert_eq!(error(&mut connection, "SELECT * FROM above(4)"), "five is too many");
+    assert_eq!(error(&mut connection, "SELECT * FROM above"), "above() needs a least");
+    assert_eq!(
+        error(&mut connection, "SELECT * FROM above(1, 2, 3)"),
+        "too many arguments on above() - max 2"
+    );
+    // What the open transaction changed is seen, and written from.
+    let mut run = |sql: &str| {
+        let mut statement = connection.prepare(sql).unwrap();
+        connection.execute(&mut statement).unwrap();
+    };
+    run("CREATE TEMP TABLE kept(id, twice)");
+    run("BEGIN");
+    run("DELETE FROM t WHERE id > 3");
+    run("INSERT INTO kept SELECT id, twice FROM above(2)");
+    run("CREATE TEMP VIEW t AS SELECT * FROM above(1)");
+    assert_eq!(ints(&mut connection, "SELECT twice FROM kept ORDER BY 1"), [4, 6]);
+    // A view of the function's own table does not make it call itself.
+    assert_eq!(error(&mut connection, "SELECT * FROM t"), "no such table: above");
+    let unread = TableFunction::new("unread", &["x"], &[], |_, context| {
+        context.query("SELECT 1", &[], |_| Ok(()))?;
+        Ok([Ok(vec![Value::Int(1)])])
+    });
+    connection.create_table_function(unread).unwrap();
+    assert!(matches!(ours(&mut connection, "SELECT * FROM unread()"), Err(Error::Misuse { .. })));
+    for (columns, arguments) in [(&[][..], &[][..]), (&["a", "A"], &[]), (&["a"], &["A"])] {
+        let wrong = TableFunction::new("wrong", columns, arguments, |_, _| Ok([]));
+        assert!(matches!(connection.create_table_function(wrong), Err(Error::Misuse { .. })));
+    }
 }

@@ -9,6 +9,7 @@ use crate::layer::{Layer, ViewBuilder};
 use crate::parse::ast::{Select, Stmt};
 use crate::parse::parse;
 use crate::schema::{Module, Object, View};
+use crate::table_function::TableFunction;
 
 impl Connection {
     /// Makes a query a view for the statements of this connection. It hides a table or view of the
@@ -64,6 +65,18 @@ impl Connection {
         self.unregister(module.name());
         self.schemas.registered.modules.push(module);
         self.plan_again();
+    }
+
+    /// Makes a table-valued function of closures known to the statements of this connection, as
+    /// [`Connection::register_module`].
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] for an empty name, a function without columns, and columns and arguments
+    /// that share a name.
+    pub fn create_table_function(&mut self, function: TableFunction) -> Result<(), Error> {
+        function.check()?;
+        self.register_module(Arc::new(function));
+        Ok(())
     }
 
     /// Forgets what was registered under a name; false when nothing was.

@@ -518,7 +518,8 @@ impl<'m, 't> Machine<'m, 't> {
 
     /// The context for modules giving rows.
     fn module_context(&self) -> Result<ModuleContext<'_>, Error> {
-        Ok(ModuleContext { schema: self.schema, txns: self.txns()?, session: self.session })
+        let (schema, txns, session) = (self.schema, self.txns()?, self.session);
+        Ok(ModuleContext { schema, txns, session, module: None })
     }
 
     /// A column of a query's first row, or NULL, put into a register.

@@ -79,6 +79,8 @@ pub struct ModuleContext<'a> {
     pub(crate) schema: Option<&'a Schema>,
     pub(crate) txns: Txns<'a>,
     pub(crate) session: &'a dyn Session,
+    /// The module being opened, where its own queries are not to find it.
+    pub(crate) module: Option<&'a str>,
 }
 
 impl ModuleContext<'_> {

@@ -1,0 +1,220 @@
+//! Table-valued functions made of closures, and queries run by modules.
+
+use std::fmt;
+
+use crate::Error;
+use crate::exec::for_each_row;
+use crate::parse::ast::Stmt;
+use crate::parse::parse;
+use crate::plan;
+use crate::schema::{Module, ModuleContext, ModuleRows};
+use crate::value::Value;
+
+/// Rows of a table-valued function: one value for each column, missing ones NULL, in the order of
+/// the columns.
+pub type TableFunctionRows = Box<dyn Iterator<Item = Result<Vec<Value>, Error>> + Send>;
+
+type Open =
+    dyn Fn(&[Option<Value>], &ModuleContext<'_>) -> Result<TableFunctionRows, Error> + Send + Sync;
+
+/// A table-valued function of a program
+/// ([`Connection::create_table_function`](crate::Connection::create_table_function)).
+///
+/// ```
+/// # use shoal_sql::{Connection, TableFunction, Value, ValueRef};
+/// # let mut connection = Connection::open(shoal_store::Store::memory())?;
+/// let words = TableFunction::new("words", &["word", "length"], &["text"], |arguments, _| {
+///     let text = match &arguments[0] {
+///         Some(Value::Text(text)) => String::from_utf8_lossy(text).into_owned(),
+///         _ => String::new(),
+///     };
+///     let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+///     Ok(words.into_iter().map(|word| {
+///         let length = word.len() as i64;
+///         Ok(vec![word.into(), length.into()])
+///     }))
+/// });
+/// connection.create_table_function(words)?;
+/// let mut statement = connection.prepare("SELECT max(length) FROM words('one three five')")?;
+/// let mut rows = connection.query(&mut statement)?;
+/// assert_eq!(rows.next()?.unwrap().get(0), ValueRef::Int(5));
+/// # Ok::<(), shoal_sql::Error>(())
+/// ```
+pub struct TableFunction {
+    name: String,
+    columns: Vec<String>,
+    arguments: Vec<&'static str>,
+    defaults: Vec<Value>,
+    reads_databases: bool,
+    open: Box<Open>,
+}
+
+impl TableFunction {
+    /// A function `name` with rows of `columns`. `arguments` are hidden columns behind them: they
+    /// are given in parentheses, `FROM f(1, 2)`, or by conditions, `FROM f WHERE argument = 1`,
+    /// and may depend on rows of other tables in the `FROM`.
+    ///
+    /// `open` is called once for each place naming the function, and again for each row of the
+    /// tables that its arguments depend on. The slice has one value for each argument, `None` for
+    /// those not given. The iterator is asked for no more rows than the statement needs; its first
+    /// error ends the statement ([`Error::of_function`] makes one of a sentence).
+    pub fn new<I>(
+        name: impl Into<String>,
+        columns: &[&str],
+        arguments: &[&'static str],
+        open: impl Fn(&[Option<Value>], &ModuleContext<'_>) -> Result<I, Error> + Send + Sync + 'static,
+    ) -> TableFunction
+    where
+        I: IntoIterator<Item = Result<Vec<Value>, Error>>,
+        I::IntoIter: Send + 'static,
+    {
+        TableFunction {
+            name: name.into(),
+            columns: columns.iter().map(|column| (*column).to_owned()).collect(),
+            arguments: arguments.to_vec(),
+            defaults: vec![Value::Null; arguments.len()],
+            reads_databases: false,
+            open: Box::new(move |arguments, context| {
+                Ok(Box::new(open(arguments, context)?.into_iter()) as TableFunctionRows)
+            }),
+        }
+    }
+
+    /// The value that an argument's hidden column shows where the argument was not given; NULL
+    /// unless set. `open` is told `None` all the same.
+    ///
+    /// # Panics
+    /// When there is no such argument.
+    #[must_use]
+    pub fn default_argument(mut self, argument: usize, value: impl Into<Value>) -> TableFunction {
+        self.defaults[argument] = value.into();
+        self
+    }
+
+    /// Lets `open` read the databases by [`ModuleContext::query`], in the transactions of the
+    /// statement. Such a statement begins to read every attached database.
+    #[must_use]
+    pub fn reads_databases(mut self) -> TableFunction {
+        self.reads_databases = true;
+        self
+    }
+
+    /// # Errors
+    /// [`Error::Misuse`] for an empty name, no columns, and names that two columns share.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.name.is_empty() || self.columns.is_empty() {
+            return Err(Error::Misuse { what: "a table function has a name and a column" });
+        }
+        let hidden = self.arguments.iter().copied();
+        let mut names: Vec<String> = self
+            .columns
+            .iter()
+            .map(String::as_str)
+            .chain(hidden)
+            .map(str::to_ascii_lowercase)
+            .collect();
+        names.sort_unstable();
+        match names.windows(2).any(|pair| pair[0] == pair[1]) {
+            true => Err(Error::Misuse { what: "two columns of a table function share a name" }),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Module for TableFunction {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn columns(&self) -> Vec<&str> {
+        self.columns.iter().map(String::as_str).collect()
+    }
+
+    fn arguments(&self) -> &[&str] {
+        &self.arguments
+    }
+
+    fn default_argument(&self, argument: usize) -> Value {
+        self.defaults.get(argument).cloned().unwrap_or_default()
+    }
+
+    fn reads_schema(&self) -> bool {
+        self.reads_databases
+    }
+
+    fn open(
+        &self,
+        arguments: &[Option<Value>],
+        context: &ModuleContext<'_>,
+    ) -> Result<Box<dyn ModuleRows>, Error> {
+        let context = ModuleContext { module: Some(&self.name), ..*context };
+        Ok(Box::new(Rows((self.open)(arguments, &context)?)))
+    }
+}
+
+impl fmt::Debug for TableFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TableFunction")
+            .field("name", &self.name)
+            .field("columns", &self.columns)
+            .field("arguments", &self.arguments)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The rows still to come.
+struct Rows(TableFunctionRows);
+
+impl ModuleRows for Rows {
+    fn next(&mut self, row: &mut Vec<Value>, _context: &ModuleContext<'_>) -> Result<bool, Error> {
+        let Some(next) = self.0.next() else { return Ok(false) };
+        *row = next?;
+        Ok(true)
+    }
+}
+
+impl fmt::Debug for Rows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rows").finish_non_exhaustive()
+    }
+}
+
+impl ModuleContext<'_> {
+    /// Runs a query within the statement: it reads the same states of the databases, sees what the
+    /// open transaction changed, and counts towards the statement's limits. `parameters` are by
+    /// number from 1. `each` is called with every row; its error ends the query.
+    ///
+    /// Modules registered under the name of the [`TableFunction`] that asks, and those registered
+    /// later, are not found: no function can call itself by way of a view. Cost: the query is
+    /// parsed and planned at each call.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] unless the function [reads databases](TableFunction::reads_databases);
+    /// what the query is refused for, and what it raises.
+    pub fn query(
+        &self,
+        sql: &str,
+        parameters: &[Value],
+        each: impl FnMut(&[Value]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Some(schema) = self.schema else {
+            return Err(Error::Misuse {
+                what: "a module that queries says that it reads the schema",
+            });
+        };
+        let parsed = parse(sql)?;
+        let Stmt::Select(select) = &parsed.stmt else {
+            return Err(Error::Misuse { what: "a module runs queries, no other statements" });
+        };
+        let before;
+        let schema = match self.module {
+            Some(name) => {
+                before = schema.before_module(name);
+                &before
+            }
+            None => schema,
+        };
+        let program = plan::plan(schema, select, Some(self.txns))?;
+        for_each_row(&program, (self.txns, Some(schema)), self.session, parameters, each)
+    }
+}
