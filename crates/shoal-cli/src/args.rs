@@ -58,6 +58,8 @@ pub(crate) enum Verb {
     Backup(BackupArgs),
     /// Save what is left of a damaged database
     Recover(RecoverArgs),
+    /// Print what changes in a database, as it changes
+    Watch(WatchArgs),
     /// Compute an Argon2 tag and print it in hexadecimal
     Argon2(Argon2Args),
     /// Hash a password, for a string to keep instead of it
@@ -595,6 +597,47 @@ pub(crate) struct RecoverArgs {
     /// Leave out pages of the freelist
     #[arg(long)]
     pub(crate) ignore_freelist: bool,
+}
+
+/// `shoal watch`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Prints one line of JSON for each change that anybody commits, in this program or another: event \
+(document, renamed, removed, table, query) and what it is about. A document has the heads before and \
+after, a query its rows, once at the beginning and then whenever they differ. Commits close to each \
+other are told of as one; a change is told of about 20 ms after its commit. Without documents, tables \
+and queries every document is watched. Ends at Ctrl-C.
+
+Examples:
+  shoal watch app.db
+  shoal watch app.db letter --table todo
+  shoal watch app.db --query 'SELECT count(*) FROM todo WHERE NOT done'
+  shoal watch app.db --count 1 --timeout 10")]
+pub(crate) struct WatchArgs {
+    /// A database
+    #[arg(value_name = "DB")]
+    pub(crate) file: PathBuf,
+    /// Names of documents, there or to come
+    #[arg(value_name = "NAME")]
+    pub(crate) documents: Vec<String>,
+    /// A table, a projection among them
+    #[arg(long = "table", value_name = "TABLE")]
+    pub(crate) tables: Vec<String>,
+    /// A query, run again when a table that it reads has changed
+    #[arg(long = "query", value_name = "SQL")]
+    pub(crate) queries: Vec<String>,
+    /// End after so many lines
+    #[arg(long, value_name = "N")]
+    pub(crate) count: Option<u64>,
+    /// End after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) timeout: Option<f64>,
+}
+
+/// A time to wait, from 0 to a year.
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.0..=31_536_000.0).contains(seconds));
+    seconds.ok_or_else(|| "not a number of seconds".to_owned())
 }
 
 /// `shoal argon2`.

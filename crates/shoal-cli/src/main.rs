@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Verb::Dump(args) => verbs::dump::run(args),
         Verb::Backup(args) => verbs::backup::run(args),
         Verb::Recover(args) => verbs::recover::run(args),
+        Verb::Watch(args) => verbs::watch::run(args),
         Verb::Argon2(args) => verbs::argon2::run(args),
         Verb::HashPassword(args) => verbs::hash_password::run(args),
         Verb::VerifyPassword(args) => verbs::verify_password::run(args),

@@ -14,3 +14,4 @@ pub(crate) mod recover;
 pub(crate) mod sql;
 pub(crate) mod tour;
 pub(crate) mod verify_password;
+pub(crate) mod watch;

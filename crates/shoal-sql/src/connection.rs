@@ -2,6 +2,7 @@
 
 pub(crate) mod attached;
 mod data_version;
+mod follow;
 mod functions;
 mod hooks;
 mod pinned;
@@ -37,6 +38,7 @@ use crate::write::{self, TableWriter};
 use crate::{Error, plan};
 use attached::{Databases, Schemas};
 use data_version::DataVersions;
+pub use follow::TableState;
 use pinned::Pinned;
 use plans::{Plan, Plans};
 use pragma::Pragma;

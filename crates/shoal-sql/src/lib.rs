@@ -36,7 +36,7 @@ mod typed;
 mod value;
 mod write;
 
-pub use connection::{Connection, Statement};
+pub use connection::{Connection, Statement, TableState};
 pub use error::{Error, NameKind, Raise};
 pub use functions::{Aggregate, ArgumentCount, FunctionFlags};
 pub use index_reader::IndexReader;

@@ -10,7 +10,7 @@ mod trail;
 mod whole;
 
 pub use append::NewEntry;
-pub use whole::BtreeKind;
+pub use whole::{BtreeKind, TreePages};
 
 use shoal_format::cell::{MIN_SIZE, push_leaf_head};
 use shoal_format::overflow::{MAX_PAYLOAD, OverflowPage, local_len};

@@ -10,6 +10,7 @@
 //! image, and the mapping where there is one. With a write-ahead log the snapshot also tells where
 //! pages missing from the image are read: the places may change while the state does not.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -35,9 +36,23 @@ pub(crate) struct Image {
     pages: Pages,
     /// Pages read so far.
     kept: AtomicUsize,
+    /// The steps that led to this state from earlier ones, the latest last.
+    steps: VecDeque<Step>,
     pub(crate) table_trees: Trees<TableTree>,
     pub(crate) index_trees: Trees<IndexTree>,
 }
+
+/// One step between states: commits of these pages.
+#[derive(Clone, Debug)]
+struct Step {
+    /// The number of the state before.
+    from: u64,
+    pages: Box<[Pgno]>,
+}
+
+/// Steps known to an image, and the pages of all of them together.
+const STEPS_MAX: usize = 256;
+const STEP_PAGES_MAX: usize = 1 << 16;
 
 /// Structures derived from the trees of one image, by root; `None` for a tree with a fault.
 #[derive(Debug)]
@@ -145,9 +160,37 @@ impl Image {
             lock_page: Pgno::lock_page(page_size),
             pages,
             kept: AtomicUsize::new(0),
+            steps: VecDeque::new(),
             table_trees: Trees::default(),
             index_trees: Trees::default(),
         }
+    }
+
+    /// The pages that commits changed since the state numbered `from`; `None` where the steps from
+    /// there are not known.
+    pub(crate) fn changed_since(&self, from: u64) -> Option<Vec<Pgno>> {
+        let mut pages = Vec::new();
+        if from == self.id {
+            return Some(pages);
+        }
+        for step in self.steps.iter().rev() {
+            pages.extend_from_slice(&step.pages);
+            if step.from == from {
+                return Some(pages);
+            }
+        }
+        None
+    }
+
+    /// Notes the step that led here from the state `from`, behind the steps that led there.
+    fn add_step(&mut self, mut steps: VecDeque<Step>, from: u64, pages: Box<[Pgno]>) {
+        steps.push_back(Step { from, pages });
+        let mut count: usize = steps.iter().map(|step| step.pages.len()).sum();
+        while steps.len() > STEPS_MAX || count > STEP_PAGES_MAX {
+            let Some(step) = steps.pop_front() else { break };
+            count -= step.pages.len();
+        }
+        self.steps = steps;
     }
 
     pub(crate) fn is_mapped(&self) -> bool {
@@ -207,26 +250,28 @@ impl Image {
         if before.page_size != file.header.page_size || before.is_mapped() {
             return Image::read(file);
         }
-        let mut kept = before.kept();
-        let pages = match Arc::try_unwrap(before) {
-            Ok(Image { pages, .. }) => pages,
+        let (mut kept, from) = (before.kept(), before.id);
+        let (pages, steps) = match Arc::try_unwrap(before) {
+            Ok(Image { pages, steps, .. }) => (pages, steps),
             Err(shared) => match &shared.pages {
-                Pages::Read(slots) => Pages::Read(slots.clone()),
+                Pages::Read(slots) => (Pages::Read(slots.clone()), shared.steps.clone()),
                 Pages::Mapped => return Image::read(file),
             },
         };
+        let changed: Box<[Pgno]> = changed.collect();
         let mut image = Image::new(file, pages);
         if let Pages::Read(slots) = &mut image.pages {
             let count = slot_count(file);
             let cut = slots.get(count..).unwrap_or_default();
             kept -= cut.iter().filter(|slot| slot.get().is_some()).count();
             slots.resize_with(count, OnceLock::new);
-            for pgno in changed {
+            for pgno in &changed {
                 let slot = slots.get_mut(pgno.get() as usize);
                 kept -= usize::from(slot.and_then(OnceLock::take).is_some());
             }
         }
         image.kept = AtomicUsize::new(kept);
+        image.add_step(steps, from, changed);
         image
     }
 

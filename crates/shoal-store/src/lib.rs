@@ -37,7 +37,7 @@ mod wal;
 mod watch;
 
 pub use backup::Backup;
-pub use btree::{BtreeKind, NewEntry};
+pub use btree::{BtreeKind, NewEntry, TreePages};
 pub use changes::Savepoint;
 pub use commit::CommitSeq;
 pub use cursor::{IndexCursor, Place, TableCursor};

@@ -45,6 +45,17 @@ pub struct PageSet {
 }
 
 impl PageSet {
+    /// An empty set of pages of a file with so many.
+    pub(crate) fn of_file(page_count: u32) -> PageSet {
+        PageSet { bits: vec![0; page_count as usize / 64 + 1] }
+    }
+
+    /// Makes room for the pages of a file with so many.
+    pub(crate) fn grow(&mut self, page_count: u32) {
+        let words = page_count as usize / 64 + 1;
+        self.bits.resize(self.bits.len().max(words), 0);
+    }
+
     /// Adds a page; false for one in the set, or past the end of the file.
     pub fn insert(&mut self, page: Pgno) -> bool {
         let (word, bit) = (page.get() as usize / 64, 1 << (page.get() % 64));
@@ -54,6 +65,13 @@ impl PageSet {
                 true
             }
             _ => false,
+        }
+    }
+
+    /// Takes a page away.
+    pub(crate) fn remove(&mut self, page: Pgno) {
+        if let Some(bits) = self.bits.get_mut(page.get() as usize / 64) {
+            *bits &= !(1 << (page.get() % 64));
         }
     }
 
@@ -118,7 +136,7 @@ impl Salvage {
 
     /// An empty set of pages of this file.
     pub fn page_set(&self) -> PageSet {
-        PageSet { bits: vec![0; self.page_count as usize / 64 + 1] }
+        PageSet::of_file(self.page_count)
     }
 
     /// All pages, in order.

@@ -1,6 +1,6 @@
 //! Versions: states of a file, to tell whether anybody has committed since.
 
-use shoal_format::FileHeader;
+use shoal_format::{FileHeader, Pgno};
 
 use crate::header::FileState;
 use crate::wal::{LogVersion, NO_LOG};
@@ -59,6 +59,13 @@ impl Transaction {
     #[inline]
     pub fn state_id(&self) -> u64 {
         self.snapshot.image.id
+    }
+
+    /// The pages that commits changed from the state `before` to the one read here, some of them
+    /// perhaps twice; `None` where nobody knows: the states are far apart, or another program
+    /// committed without a write-ahead log. Own changes of this transaction are left out.
+    pub fn changed_since(&self, before: &Version) -> Option<Vec<Pgno>> {
+        self.snapshot.image.changed_since(before.state_id)
     }
 
     /// True when anybody has committed since this transaction began.

@@ -32,6 +32,12 @@ pub enum Error {
         /// The fault, as a sentence.
         why: String,
     },
+    /// What is to be watched makes no sense.
+    #[error("{why}")]
+    Topic {
+        /// The fault, as a sentence.
+        why: String,
+    },
     /// The contents of the `_shoal_` tables do not fit together.
     #[error("{table} row {rowid}: {why}")]
     Corrupt {
@@ -91,4 +97,14 @@ pub enum Error {
     /// The file cannot be opened, read or written.
     #[error(transparent)]
     Store(#[from] shoal_store::Error),
+}
+
+impl Error {
+    /// True where another connection or process is in the way: the call may be made again.
+    pub fn is_busy(&self) -> bool {
+        match self {
+            Error::Store(error) | Error::Sql(shoal_sql::Error::Store(error)) => error.is_busy(),
+            _ => false,
+        }
+    }
 }

@@ -33,6 +33,7 @@ mod life;
 mod open_document;
 mod projection;
 mod tables;
+mod watch;
 
 pub use compact::Compacted;
 pub use database::{Database, StoredDocument};
@@ -43,3 +44,4 @@ pub use open_document::OpenDocument;
 pub use shoal_crdt::Document;
 pub use shoal_history::{ActorId, ChangeHash};
 pub use shoal_store::Access;
+pub use watch::{Event, Topics, Watch};

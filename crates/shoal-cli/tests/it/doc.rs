@@ -429,3 +429,49 @@ fn projections_are_tables_for_everybody() {
     let told = shoal(path, &open).error();
     assert!(told.contains("no such table: todo"), "{told}");
 }
+
+/// A watcher in another process is told of commits and rows as they come.
+#[test]
+fn watch_tells_of_other_processes() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    shoal_with(dir, &["doc", "import", "-", "a.db::note"], br#"{"n": 1}"#).ok();
+    shoal(dir, &["sql", "a.db", "CREATE TABLE t (a)"]).ok();
+    let watching = |arguments: &[&str]| {
+        std::process::Command::new(env!("CARGO_BIN_EXE_shoal"))
+            .args(["watch", "a.db"])
+            .args(arguments)
+            .args(["--timeout", "60"])
+            .current_dir(dir)
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let mut query = watching(&["--query", "SELECT sum(a) AS s FROM t", "--count", "2"]);
+    let documents = watching(&["--count", "1"]);
+    // The query's first line says that its watcher is ready.
+    use std::io::BufRead;
+    let mut lines = std::io::BufReader::new(query.stdout.take().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    assert!(first.contains(r#""rows":[[null]]"#), "{first}");
+    shoal(dir, &["sql", "a.db", "INSERT INTO t VALUES (3), (4)"]).ok();
+    let second = lines.next().unwrap().unwrap();
+    assert!(
+        second.contains(r#""columns":["s"]"#) && second.contains(r#""rows":[[7]]"#),
+        "{second}"
+    );
+    assert!(query.wait().unwrap().success());
+    // The other watcher may be slower to begin: something changes until it has seen a change.
+    let mut documents = documents;
+    let mut n = 2;
+    while documents.try_wait().unwrap().is_none() {
+        shoal(dir, &["doc", "put", "a.db::note", "/n", &n.to_string()]).ok();
+        n += 1;
+    }
+    let told = documents.wait_with_output().unwrap();
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert!(told.contains(r#""event":"document""#) && told.contains(r#""name":"note""#), "{told}");
+    let none = shoal(dir, &["watch", "a.db", "--table", "nowhere", "--timeout", "1"]).error();
+    assert!(none.contains("no such table: nowhere"), "{none}");
+    assert_eq!(shoal(dir, &["watch", "a.db", "note", "--timeout", "0.05"]).ok(), "");
+}

@@ -1,6 +1,7 @@
 //! Resolved expressions to operations.
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use shoal_store::Pgno;
 
 use crate::plan::correlate::outer_reads;
 use crate::plan::node::Node;
@@ -31,6 +32,8 @@ pub(crate) struct Compiler {
     pub(crate) sets: usize,
     /// The cursors that the scans use: the number of each one's database.
     pub(crate) cursors: Vec<usize>,
+    /// The tables read: the database and the root of each.
+    pub(crate) trees: Vec<(usize, Pgno)>,
     /// How many hash tables and stored row sets the joins use.
     pub(crate) stores: usize,
     /// How many recursions there are.

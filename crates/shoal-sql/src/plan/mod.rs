@@ -58,6 +58,8 @@ pub(crate) struct Program {
     pub(crate) sets: usize,
     /// The number of each cursor's database.
     pub(crate) cursors: Vec<usize>,
+    /// The database and the root of each table read.
+    pub(crate) trees: Vec<(usize, Pgno)>,
     pub(crate) stores: usize,
     /// How many recursions there are.
     pub(crate) slots: usize,
@@ -478,6 +480,7 @@ fn plan_resolved(query: Query, mut compiler: Compiler) -> Result<Program, Error>
         parameters: compiler.parameters,
         sets: compiler.sets,
         cursors: compiler.cursors,
+        trees: compiler.trees,
         stores: compiler.stores,
         slots: compiler.slots,
         shared: compiler.made_once.len(),

@@ -28,6 +28,7 @@ impl Compiler {
     /// A cursor over a table or one of its indexes.
     fn cursor(&mut self, table: &Table) -> usize {
         self.cursors.push(table.database);
+        self.trees.push((table.database, table.root));
         self.cursors.len() - 1
     }
 

@@ -1,10 +1,22 @@
 //! B-trees as a whole: making, emptying and dropping them.
 
-use rustc_hash::FxHashSet;
+use std::hash::Hasher;
+
+use rustc_hash::{FxHashSet, FxHasher};
+use shoal_format::freelist::Trunk;
 use shoal_format::{Corrupt, PageKind, Pgno};
 
 use crate::cursor::MAX_DEPTH;
-use crate::{Error, Transaction};
+use crate::{Error, PageSet, Transaction};
+
+/// The pages of a b-tree in one state.
+#[derive(Clone, Debug)]
+pub struct TreePages {
+    /// The tree's pages.
+    pub pages: PageSet,
+    /// A digest of their numbers and bytes.
+    pub digest: u64,
+}
 
 /// The purpose of a new b-tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +76,75 @@ impl Transaction {
             }
             txn.rewrite_page(root, kind, None, [])
         })
+    }
+
+    /// The pages of the b-tree at `root`, overflow pages included, and a digest of their bytes: two
+    /// states of a tree with equal digests are, but for a chance of 2^-64, the same rows.
+    ///
+    /// Cost: each page of the tree is read; a bit of memory for each page of the file.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`]; the pages cannot be read.
+    pub fn tree_pages(&self, root: Pgno) -> Result<TreePages, Error> {
+        let mut pages = PageSet::of_file(self.page_count());
+        let mut hasher = FxHasher::default();
+        for page in self.all_pages(root)? {
+            pages.insert(page);
+            hasher.write_u32(page.get());
+            hasher.write(self.page(page)?);
+        }
+        Ok(TreePages { pages, digest: hasher.finish() })
+    }
+
+    /// Adds the pages that a tree gained by commits of the pages `changed` to `pages`, the tree's
+    /// pages before, and takes those away that are free. Pages that went to another tree stay.
+    ///
+    /// Cost: the changed pages of the tree, and the trunks of the freelist.
+    ///
+    /// # Errors
+    /// The pages cannot be read.
+    pub fn extend_tree_pages(&self, pages: &mut PageSet, changed: &[Pgno]) -> Result<(), Error> {
+        pages.grow(self.page_count());
+        let changed: FxHashSet<Pgno> = changed.iter().copied().collect();
+        let mut ahead: Vec<Pgno> =
+            changed.iter().copied().filter(|page| pages.contains(*page)).collect();
+        while let Some(pgno) = ahead.pop() {
+            // An overflow page, or a page past the end of a file that was cut.
+            let Ok(view) = self.btree_page(pgno) else { continue };
+            for index in 0..view.cell_count() {
+                let payload = match view.kind() {
+                    PageKind::TableInterior => continue,
+                    PageKind::TableLeaf => view.table_leaf(index)?.payload,
+                    _ => view.index(index)?.payload,
+                };
+                // A page that the tree gained is named by a page that was written.
+                if payload.overflow.is_some_and(|first| changed.contains(&first)) {
+                    for page in self.overflow_pages(payload)? {
+                        pages.insert(page);
+                    }
+                }
+            }
+            if !view.kind().is_leaf() {
+                for child in 0..=view.cell_count() {
+                    let child = view.child(child)?;
+                    if changed.contains(&child) && pages.insert(child) {
+                        ahead.push(child);
+                    }
+                }
+            }
+        }
+        let mut next = self.header().freelist_trunk;
+        let mut trunks_left = self.page_count();
+        while let Some(pgno) = next.filter(|_| trunks_left > 0) {
+            trunks_left -= 1;
+            let trunk = Trunk::new(self.page(pgno)?, pgno, self.usable())?;
+            pages.remove(pgno);
+            for index in 0..trunk.leaf_count() {
+                pages.remove(trunk.leaf(index)?);
+            }
+            next = trunk.next;
+        }
+        Ok(())
     }
 
     /// Returns every page of the b-tree at `root`, overflow pages included, the root first.
