@@ -1,0 +1,201 @@
+//! Events and effects: all that passes between a hub and its driver.
+
+use std::sync::Arc;
+
+use shoal_history::{Change, ChangeGraph};
+
+use crate::{Access, DocumentId, Fault};
+
+/// A connection, numbered by the driver; no number comes twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u64);
+
+/// Changes of one message on their way to the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId(pub u64);
+
+/// Which end dialled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The other end dialled, and joins.
+    Accepting,
+    /// This end dialled, and joins.
+    Dialing,
+}
+
+/// A stored document.
+#[derive(Clone, Debug)]
+pub struct Contents {
+    /// Its changes.
+    pub graph: ChangeGraph,
+    /// Its stored changes that wait for others.
+    pub waiting: Vec<Change>,
+}
+
+/// Changes made durable.
+#[derive(Clone, Debug, Default)]
+pub struct Stored {
+    /// The changes that became part of the document, dependencies first. They may be more than the
+    /// job brought, and fewer.
+    pub changes: Vec<Change>,
+    /// All changes that wait for others.
+    pub waiting: Vec<Change>,
+}
+
+/// What a driver tells.
+#[derive(Debug)]
+pub enum Event {
+    /// A connection is open.
+    Connected {
+        /// The connection.
+        connection: ConnectionId,
+        /// Which end dialled.
+        role: Role,
+        /// What its peer may do.
+        access: Access,
+    },
+    /// A binary frame came.
+    Frame {
+        /// The connection.
+        connection: ConnectionId,
+        /// The whole message.
+        bytes: Vec<u8>,
+    },
+    /// Something other than a message came.
+    Bad {
+        /// The connection.
+        connection: ConnectionId,
+        /// The fault.
+        fault: Fault,
+    },
+    /// A frame of so many bytes left the queue.
+    Sent {
+        /// The connection.
+        connection: ConnectionId,
+        /// The length of the frame.
+        bytes: usize,
+    },
+    /// A connection is closed, by whichever end.
+    Closed {
+        /// The connection.
+        connection: ConnectionId,
+    },
+    /// The answer to [`Effect::Open`]; `None` for a document that is not stored.
+    Opened {
+        /// The document.
+        document: DocumentId,
+        /// What is stored of it; a fault when it cannot be read.
+        contents: Result<Option<Contents>, Fault>,
+    },
+    /// The answer to [`Effect::Store`], after the fsync.
+    Stored {
+        /// The document.
+        document: DocumentId,
+        /// The job.
+        job: JobId,
+        /// What was stored. [`Fault::Changes`] when the changes were refused, and nothing of the
+        /// job is stored; [`Fault::Storage`] when the disk failed.
+        outcome: Result<Stored, Fault>,
+    },
+    /// Changes became durable that no peer sent.
+    Changed {
+        /// The document.
+        document: DocumentId,
+        /// What was stored.
+        stored: Stored,
+    },
+    /// The answer to [`Effect::Save`].
+    Saved {
+        /// The document.
+        document: DocumentId,
+        /// Every change of the document as it was then, in one chunk; `None` when there is none.
+        snapshot: Option<Arc<Vec<u8>>>,
+    },
+    /// A document to be followed on every connection that this end dialled.
+    Follow {
+        /// The document.
+        document: DocumentId,
+    },
+    /// Other rights for a connection, in force at once.
+    Admit {
+        /// The connection.
+        connection: ConnectionId,
+        /// What its peer may do.
+        access: Access,
+    },
+    /// Time passed. To be told every 100 ms or so.
+    Tick,
+}
+
+/// What a driver has to do.
+#[derive(Debug)]
+pub enum Effect {
+    /// Send a frame. [`Event::Sent`] follows once it left the queue.
+    Send {
+        /// The connection.
+        connection: ConnectionId,
+        /// The frame.
+        bytes: Vec<u8>,
+    },
+    /// Send what is queued, then close. [`Event::Closed`] follows.
+    Close {
+        /// The connection.
+        connection: ConnectionId,
+        /// Why.
+        fault: Fault,
+    },
+    /// Read no more frames from a connection.
+    Pause {
+        /// The connection.
+        connection: ConnectionId,
+    },
+    /// Read frames again.
+    Resume {
+        /// The connection.
+        connection: ConnectionId,
+    },
+    /// Read a document. [`Event::Opened`] follows.
+    Open {
+        /// The document.
+        document: DocumentId,
+    },
+    /// Make changes durable. [`Event::Stored`] follows; the jobs of one document in their order.
+    Store {
+        /// The document.
+        document: DocumentId,
+        /// The job.
+        job: JobId,
+        /// Chunks, one after the other, from a stranger.
+        chunks: Vec<u8>,
+    },
+    /// Give a document as one chunk. [`Event::Saved`] follows.
+    Save {
+        /// The document.
+        document: DocumentId,
+    },
+    /// A document may leave the memory.
+    Release {
+        /// The document.
+        document: DocumentId,
+    },
+    /// A peer that this end dialled has joined.
+    Joined {
+        /// The connection.
+        connection: ConnectionId,
+        /// The peer's id.
+        peer: String,
+    },
+    /// A peer that this end dialled does not have a document.
+    Unavailable {
+        /// The document.
+        document: DocumentId,
+    },
+    /// A peer that this end dialled has every change of a document, and this end has every one of
+    /// the peer's.
+    InSync {
+        /// The connection.
+        connection: ConnectionId,
+        /// The document.
+        document: DocumentId,
+    },
+}

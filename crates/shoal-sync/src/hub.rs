@@ -1,0 +1,401 @@
+//! The state machine: connections, documents in memory, and who is told what.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use shoal_history::ChangeHash;
+
+use crate::message::Frame;
+use crate::{
+    Access, ConnectionId, Counters, DocumentId, Effect, Event, Fault, Limits, Message, Metadata,
+    Role,
+};
+
+mod document;
+mod ephemeral;
+mod exchange;
+mod peer;
+
+use document::Document;
+use peer::Peer;
+
+/// Who this end is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The id of this end. Stable over restarts: peers keep what they know of it.
+    pub peer_id: String,
+    /// What this end says of itself.
+    pub metadata: Metadata,
+    /// The bounds.
+    pub limits: Limits,
+}
+
+/// A document in memory, for a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DocumentInfo {
+    /// The id.
+    pub id: DocumentId,
+    /// Its durable heads.
+    pub heads: Vec<ChangeHash>,
+    /// Its durable changes.
+    pub changes: usize,
+    /// Connections that have it open.
+    pub peers: usize,
+}
+
+/// What a hub holds at the moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Open connections.
+    pub connections: usize,
+    /// Connections that have joined.
+    pub joined: usize,
+    /// Documents in memory.
+    pub documents: usize,
+    /// Bytes queued for peers.
+    pub queued_bytes: usize,
+    /// Bytes of changes on their way to the disk.
+    pub pending_bytes: usize,
+}
+
+/// One end of many connections.
+#[derive(Debug)]
+pub struct Hub {
+    config: Config,
+    counters: Counters,
+    now_ms: u64,
+    peers: BTreeMap<ConnectionId, Peer>,
+    by_name: BTreeMap<String, ConnectionId>,
+    documents: BTreeMap<DocumentId, Document>,
+    followed: BTreeSet<DocumentId>,
+    /// Encoded sync states of peers with storage that left, and the order in which they did.
+    remembered: BTreeMap<(String, DocumentId), Vec<u8>>,
+    remembered_order: VecDeque<(String, DocumentId)>,
+    /// Connections with something to tell and room in their queue.
+    dirty: BTreeSet<ConnectionId>,
+    effects: Vec<Effect>,
+    next_job: u64,
+}
+
+impl Hub {
+    /// A hub without connections.
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            counters: Counters::default(),
+            now_ms: 0,
+            peers: BTreeMap::new(),
+            by_name: BTreeMap::new(),
+            documents: BTreeMap::new(),
+            followed: BTreeSet::new(),
+            remembered: BTreeMap::new(),
+            remembered_order: VecDeque::new(),
+            dirty: BTreeSet::new(),
+            effects: Vec::new(),
+            next_job: 0,
+        }
+    }
+
+    /// What was done so far.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// What is held. Cost: the connections.
+    pub fn totals(&self) -> Totals {
+        Totals {
+            connections: self.peers.len(),
+            joined: self.by_name.len(),
+            documents: self.documents.len(),
+            queued_bytes: self.peers.values().map(|peer| peer.queued).sum(),
+            pending_bytes: self.peers.values().map(|peer| peer.pending_bytes).sum(),
+        }
+    }
+
+    /// The documents in memory that have changes, by id.
+    pub fn documents(&self) -> impl Iterator<Item = DocumentInfo> + '_ {
+        let present = self.documents.iter().filter(|(_, document)| !document.graph.is_empty());
+        present.map(|(id, document)| DocumentInfo {
+            id: id.clone(),
+            heads: document.graph.heads(),
+            changes: document.graph.len(),
+            peers: document.shares.len(),
+        })
+    }
+
+    /// Takes an event in. `now_ms` never goes back; only differences of it matter.
+    pub fn handle(&mut self, now_ms: u64, event: Event) {
+        self.now_ms = self.now_ms.max(now_ms);
+        match event {
+            Event::Connected { connection, role, access } => {
+                self.connected(connection, role, access);
+            }
+            Event::Frame { connection, bytes } => {
+                if let Err(fault) = self.frame(connection, &bytes) {
+                    self.fault(connection, fault);
+                }
+            }
+            Event::Bad { connection, fault } => self.fault(connection, fault),
+            Event::Sent { connection, bytes } => {
+                if let Some(peer) = self.peers.get_mut(&connection) {
+                    peer.queued = peer.queued.saturating_sub(bytes);
+                    peer.progress_ms = self.now_ms;
+                    if !peer.dirty.is_empty() {
+                        self.dirty.insert(connection);
+                    }
+                }
+            }
+            Event::Closed { connection } => self.forget(connection),
+            Event::Opened { document, contents } => self.opened(&document, contents),
+            Event::Stored { document, job, outcome } => self.stored(&document, job, outcome),
+            Event::Changed { document, stored } => {
+                if let Some(entry) = self.documents.get_mut(&document)
+                    && entry.add(stored.changes, stored.waiting)
+                {
+                    self.mark_all(&document);
+                }
+            }
+            Event::Saved { document, snapshot } => {
+                if let Some(entry) = self.documents.get_mut(&document) {
+                    entry.keep_snapshot(snapshot);
+                    self.mark_all(&document);
+                }
+            }
+            Event::Follow { document } => self.follow(document),
+            Event::Admit { connection, access } => self.admit(connection, access),
+            Event::Tick => self.tick(),
+        }
+    }
+
+    /// Makes the messages that are due, and gives every effect since the last call. Events that
+    /// came together are best taken in together: one message then tells of all of them.
+    pub fn take_effects(&mut self) -> Vec<Effect> {
+        for connection in std::mem::take(&mut self.dirty) {
+            self.flush(connection);
+        }
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Ends every connection with a word.
+    pub fn stop(&mut self) {
+        self.close_all(Fault::Stopping);
+    }
+
+    fn close_all(&mut self, fault: Fault) {
+        for connection in self.peers.keys().copied().collect::<Vec<_>>() {
+            self.close(connection, fault);
+        }
+    }
+
+    fn connected(&mut self, connection: ConnectionId, role: Role, access: Access) {
+        self.counters.connected += 1;
+        let peer = Peer::new(role, access, &self.config.limits, self.now_ms);
+        self.peers.insert(connection, peer);
+        if role == Role::Dialing {
+            let metadata = self.config.metadata.clone();
+            self.send(connection, Message::Join { metadata, speaks_version_1: true });
+        }
+    }
+
+    fn frame(&mut self, connection: ConnectionId, bytes: &[u8]) -> Result<(), Fault> {
+        let limits = self.config.limits;
+        let Some(peer) = self.peers.get_mut(&connection) else { return Ok(()) };
+        self.counters.received += 1;
+        self.counters.received_bytes += bytes.len() as u64;
+        let (rate, burst) = (limits.messages_per_second, limits.message_burst);
+        if !peer.messages.take(rate, burst, self.now_ms) {
+            self.pause(connection);
+        }
+        let frame = Frame::decode(bytes, &limits)?;
+        let Some(peer) = self.peers.get_mut(&connection) else { return Ok(()) };
+        match (&frame.message, &peer.name, peer.role) {
+            (Message::Join { metadata, speaks_version_1 }, None, Role::Accepting) => {
+                if !speaks_version_1 {
+                    return Err(Fault::Version);
+                }
+                let metadata = metadata.clone();
+                self.joined(connection, frame.sender, metadata);
+                return Ok(());
+            }
+            (Message::Peer { metadata }, None, Role::Dialing) => {
+                let metadata = metadata.clone();
+                self.joined(connection, frame.sender, metadata);
+                return Ok(());
+            }
+            (Message::Join { .. }, Some(name), _) if *name == frame.sender => return Ok(()),
+            (Message::Join { .. }, Some(_), _) => return Err(Fault::SecondJoin),
+            (Message::Error { .. } | Message::Gossip, _, _) => {
+                self.counters.gossip += u64::from(frame.message == Message::Gossip);
+                return Ok(());
+            }
+            (_, None, _) => return Err(Fault::BeforeJoin),
+            (Message::Ephemeral(_), Some(name), _) if *name != frame.sender => {
+                // Clients send what they were sent back to where it came from.
+                self.counters.bounced += 1;
+                return Ok(());
+            }
+            (_, Some(name), _) if *name != frame.sender => return Err(Fault::Impersonation),
+            _ if frame.target != self.config.peer_id => return Err(Fault::WrongTarget),
+            _ => {}
+        }
+        match frame.message {
+            Message::Sync { document, data, .. } => self.sync(connection, document, &data),
+            Message::Unavailable { document } => {
+                if self.followed.contains(&document) {
+                    self.effects.push(Effect::Unavailable { document });
+                }
+                Ok(())
+            }
+            Message::Ephemeral(ephemeral) => self.ephemeral(connection, ephemeral),
+            _ => Ok(()),
+        }
+    }
+
+    fn joined(&mut self, connection: ConnectionId, name: String, metadata: Metadata) {
+        if let Some(&older) = self.by_name.get(&name) {
+            self.close(older, Fault::Replaced);
+        }
+        self.counters.joined += 1;
+        self.by_name.insert(name.clone(), connection);
+        let Some(peer) = self.peers.get_mut(&connection) else { return };
+        peer.name = Some(name.clone());
+        peer.metadata = metadata;
+        match peer.role {
+            Role::Accepting => {
+                let metadata = self.config.metadata.clone();
+                self.send(connection, Message::Peer { metadata });
+            }
+            Role::Dialing => {
+                self.effects.push(Effect::Joined { connection, peer: name });
+                for document in self.followed.clone() {
+                    self.share(connection, &document);
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, connection: ConnectionId, message: Message) {
+        let Some(peer) = self.peers.get(&connection) else { return };
+        let target = peer.name.clone().unwrap_or_else(|| "unknown".to_owned());
+        let sender = self.config.peer_id.clone();
+        self.counters.unavailable += u64::from(matches!(message, Message::Unavailable { .. }));
+        self.send_frame(connection, &Frame { sender, target, message });
+    }
+
+    fn send_frame(&mut self, connection: ConnectionId, frame: &Frame) {
+        let Some(peer) = self.peers.get_mut(&connection) else { return };
+        let bytes = frame.encode();
+        if peer.queued == 0 {
+            peer.progress_ms = self.now_ms;
+        }
+        peer.queued += bytes.len();
+        self.counters.sent += 1;
+        self.counters.sent_bytes += bytes.len() as u64;
+        self.effects.push(Effect::Send { connection, bytes });
+    }
+
+    fn fault(&mut self, connection: ConnectionId, fault: Fault) {
+        if !self.peers.contains_key(&connection) {
+            return;
+        }
+        if fault.ends_session() {
+            self.close(connection, fault);
+        } else {
+            self.counters.fault(&fault);
+        }
+    }
+
+    fn close(&mut self, connection: ConnectionId, fault: Fault) {
+        if !self.peers.contains_key(&connection) {
+            return;
+        }
+        self.counters.fault(&fault);
+        self.send(connection, Message::Error { message: fault.to_string() });
+        self.effects.push(Effect::Close { connection, fault });
+        self.forget(connection);
+    }
+
+    fn forget(&mut self, connection: ConnectionId) {
+        let Some(peer) = self.peers.get(&connection) else { return };
+        if let Some(name) = &peer.name
+            && self.by_name.get(name) == Some(&connection)
+        {
+            self.by_name.remove(name);
+        }
+        let storage = peer.storage_id().map(str::to_owned);
+        for id in peer.documents.clone() {
+            let share = self.documents.get(&id).and_then(|entry| entry.shares.get(&connection));
+            if let (Some(storage), Some(share)) = (&storage, share)
+                && !share.is_refused
+                && !share.sync.is_read_only()
+                && !share.sync.shared_heads().is_empty()
+            {
+                let state = share.sync.encode();
+                self.remember((storage.clone(), id.clone()), state);
+            }
+            self.unshare(connection, &id);
+        }
+        self.peers.remove(&connection);
+        self.dirty.remove(&connection);
+    }
+
+    fn remember(&mut self, key: (String, DocumentId), state: Vec<u8>) {
+        self.remembered_order.push_back(key.clone());
+        self.remembered.insert(key, state);
+        while self.remembered_order.len() > self.config.limits.remembered {
+            let Some(oldest) = self.remembered_order.pop_front() else { break };
+            if !self.remembered_order.contains(&oldest) {
+                self.remembered.remove(&oldest);
+            }
+        }
+    }
+
+    fn pause(&mut self, connection: ConnectionId) {
+        if let Some(peer) = self.peers.get_mut(&connection)
+            && !std::mem::replace(&mut peer.is_paused, true)
+        {
+            self.counters.paused += 1;
+            self.effects.push(Effect::Pause { connection });
+        }
+    }
+
+    fn tick(&mut self) {
+        let (limits, now_ms) = (self.config.limits, self.now_ms);
+        let mut ended = Vec::new();
+        let mut resumed = Vec::new();
+        let mut absent = Vec::new();
+        for (&connection, peer) in &mut self.peers {
+            if peer.name.is_none() && now_ms > peer.connected_ms + limits.join_ms {
+                ended.push((connection, Fault::NoJoin));
+            } else if peer.queued > 0 && now_ms > peer.progress_ms + limits.stall_ms {
+                ended.push((connection, Fault::Slow));
+            }
+            if peer.is_paused && peer.may_resume(&limits, now_ms) {
+                peer.is_paused = false;
+                resumed.push(connection);
+            }
+            if !peer.absent.is_empty() {
+                peer.absent.retain(|id, due| {
+                    let is_due = *due <= now_ms;
+                    if is_due {
+                        absent.push((connection, id.clone()));
+                    }
+                    !is_due
+                });
+            }
+        }
+        self.effects.extend(resumed.into_iter().map(|connection| Effect::Resume { connection }));
+        for (connection, document) in absent {
+            self.send(connection, Message::Unavailable { document });
+        }
+        for (connection, fault) in ended {
+            self.close(connection, fault);
+        }
+        let idle = self.documents.iter().filter(|(_, document)| {
+            let since = document.idle_ms.filter(|_| document.may_leave());
+            since.is_some_and(|since| document.graph.is_empty() || now_ms >= since + limits.idle_ms)
+        });
+        for id in idle.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
+            self.evict(&id);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The bounds of a hub, in one place.
+
+/// How much strangers may ask for. Each bound that is met counts a fault of its word
+/// ([`Fault::word`](crate::Fault::word)), or pauses the connection, which is counted too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a frame. Fault: `too_large`, the connection ends.
+    pub frame_bytes: usize,
+    /// Bytes of an ephemeral message. Fault: `too_large`, the connection ends.
+    pub ephemeral_bytes: usize,
+    /// Bytes of a peer id, a storage id, a session id. Fault: `peer_id`, the connection ends.
+    pub id_bytes: usize,
+    /// Documents that one connection may have open. Fault: `too_many`.
+    pub documents_per_peer: usize,
+    /// Documents in memory; those without peers go first. Fault: `too_many`.
+    pub documents: usize,
+    /// Heads, and needed changes, in one sync message. Fault: `too_many`.
+    pub hashes: usize,
+    /// Messages a second of one connection; beyond the burst it is paused.
+    pub messages_per_second: u64,
+    /// Messages that may come at once.
+    pub message_burst: u64,
+    /// Ephemeral messages a second of one connection. Dropped beyond the burst: `too_many`.
+    pub ephemeral_per_second: u64,
+    /// Ephemeral messages that may come at once.
+    pub ephemeral_burst: u64,
+    /// Sessions of ephemeral messages of one connection. Fault: `too_many`.
+    pub ephemeral_sessions: usize,
+    /// Bytes of a connection's changes on their way to the disk; beyond it is paused.
+    pub pending_bytes: usize,
+    /// Bytes queued for a connection, beyond which no sync message is made for it.
+    pub queue_bytes: usize,
+    /// Bytes queued for a connection, beyond which ephemeral messages to it are dropped.
+    pub ephemeral_queue_bytes: usize,
+    /// Changes of one document that wait for others.
+    pub waiting_changes: usize,
+    /// The greatest op counter. JavaScript clients cannot load a document with one near 2^32.
+    pub op_counter: u32,
+    /// Bytes of one sync message that is sent; more goes in pieces. Node's clients take 100 MiB.
+    pub message_bytes: usize,
+    /// Documents that one connection may wait for. Fault: `too_many`.
+    pub unavailable_per_peer: usize,
+    /// Shared heads remembered for peers with storage that may come back.
+    pub remembered: usize,
+    /// Milliseconds until a connection without a join ends. Fault: `no_join`.
+    pub join_ms: u64,
+    /// Milliseconds that a request for an absent document waits for its creator.
+    pub absent_ms: u64,
+    /// Milliseconds without any byte taken by a reader with frames in its queue. Fault: `slow`.
+    pub stall_ms: u64,
+    /// Milliseconds that a document stays in memory without peers.
+    pub idle_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            frame_bytes: 64 << 20,
+            ephemeral_bytes: 64 << 10,
+            id_bytes: 256,
+            documents_per_peer: 10_000,
+            documents: 100_000,
+            hashes: 1 << 16,
+            messages_per_second: 500,
+            message_burst: 20_000,
+            ephemeral_per_second: 200,
+            ephemeral_burst: 1_000,
+            ephemeral_sessions: 16,
+            pending_bytes: 16 << 20,
+            queue_bytes: 1 << 20,
+            ephemeral_queue_bytes: 256 << 10,
+            waiting_changes: 10_000,
+            op_counter: i32::MAX as u32,
+            message_bytes: 32 << 20,
+            unavailable_per_peer: 1_000,
+            remembered: 10_000,
+            join_ms: 5_000,
+            absent_ms: 500,
+            stall_ms: 60_000,
+            idle_ms: 10_000,
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The state machine in whole systems, and under abuse.
+
+mod abuse;
+mod disk;
+mod simulation;
