@@ -74,6 +74,22 @@ pub fn parse_super_trailer(trailer: &[u8; SUPER_TRAILER]) -> Option<(u32, u32)> 
     (magic == MAGIC && length != 0).then_some((length, u32::from_be_bytes([e, f, g, h])))
 }
 
+/// Appends to `out` the end of a journal whose transaction has the super-journal `name`: a number
+/// no record may have, the name, its length and sum, and [`MAGIC`].
+pub fn push_super_name(name: &[u8], page_size: u32, out: &mut Vec<u8>) {
+    out.extend_from_slice(&Pgno::lock_page(page_size).get().to_be_bytes());
+    out.extend_from_slice(name);
+    out.extend_from_slice(&u32::try_from(name.len()).unwrap_or(u32::MAX).to_be_bytes());
+    out.extend_from_slice(&super_checksum(name).to_be_bytes());
+    out.extend_from_slice(&MAGIC);
+}
+
+/// The names in a super-journal: paths of journals, each followed by a zero byte. A name cut short
+/// is left out.
+pub fn journal_names(super_journal: &[u8]) -> impl Iterator<Item = &[u8]> {
+    super_journal.split_inclusive(|&byte| byte == 0).filter_map(|name| name.strip_suffix(&[0]))
+}
+
 /// Returns the checksum of a super-journal's name: the sum of its bytes, each as a signed number.
 pub fn super_checksum(name: &[u8]) -> u32 {
     name.iter()
@@ -118,5 +134,22 @@ mod tests {
         trailer[8..].copy_from_slice(&MAGIC);
         assert_eq!(parse_super_trailer(&trailer), Some((5, 9)));
         assert_eq!(super_checksum(b"ab"), 195);
+    }
+
+    #[test]
+    fn a_super_name_is_found_again() {
+        let mut out = Vec::new();
+        push_super_name(b"/a/db-mj0123", 1024, &mut out);
+        assert_eq!(out[..4], 0x0010_0001_u32.to_be_bytes());
+        let (rest, trailer) = out.split_last_chunk().unwrap();
+        assert_eq!(parse_super_trailer(trailer), Some((12, super_checksum(b"/a/db-mj0123"))));
+        assert_eq!(rest[4..], *b"/a/db-mj0123");
+    }
+
+    #[test]
+    fn a_super_journal_lists_paths() {
+        let names: Vec<&[u8]> = journal_names(b"/a-journal\0/b-journal\0/c-jour").collect();
+        assert_eq!(names, [&b"/a-journal"[..], b"/b-journal"]);
+        assert_eq!(journal_names(b"").count(), 0);
     }
 }

@@ -463,59 +463,54 @@ impl Connection {
         result
     }
 
-    /// Commits the changes of every database: files first, since nothing goes wrong in memory.
+    /// Commits the changes of every database: files with a rollback journal as one, then each of
+    /// the others by itself, those in memory last, since nothing goes wrong there.
     ///
     /// # Errors
-    /// The first of the stores'; the other databases are as before then.
+    /// The first of the stores'. No file with a rollback journal was changed when one of them
+    /// fails; a file with a log that fails leaves the ones before it changed.
     fn end_all(&mut self, main: Transaction) -> Result<(), Error> {
-        let mut order = vec![(is_in_memory(&self.store), MAIN)];
         let writers: Vec<usize> = self.databases.writers().map(|(number, _)| number).collect();
+        if writers.is_empty() {
+            return self.end(MAIN, main);
+        }
+        let mut order = Vec::with_capacity(writers.len() + 1);
+        if main.is_writer() {
+            order.push((is_in_memory(&self.store), MAIN, main));
+        }
         for database in writers {
-            order.push((is_in_memory(self.databases.store_of(database)?), database));
+            let in_memory = is_in_memory(self.databases.store_of(database)?);
+            let open = self.databases.take(database);
+            order.extend(open.map(|transaction| (in_memory, database, transaction)));
         }
-        order.sort_unstable();
-        let mut main = Some(main);
-        for (_, database) in order {
-            let transaction = match database {
-                MAIN => main.take(),
-                other => self.databases.take(other),
+        order.sort_by_key(|(in_memory, database, _)| (*in_memory, *database));
+        if self.hooks.refuses_commit() {
+            for (_, database, transaction) in order {
+                self.states.changed(database);
+                transaction.rollback();
+            }
+            self.hooks.rolled_back();
+            return Err(Error::CommitRefused);
+        }
+        let mut before = Vec::new();
+        for (_, database, transaction) in &order {
+            if self.data_versions.knows(*database) {
+                before.push((*database, transaction.began_at()));
+            }
+        }
+        let transactions = order.into_iter().map(|(_, _, transaction)| transaction).collect();
+        if let Err(error) = Transaction::commit_all(transactions) {
+            self.hooks.rolled_back();
+            return Err(error.into());
+        }
+        for (database, before) in before {
+            let store = match database {
+                MAIN => &self.store,
+                other => self.databases.store_of(other)?,
             };
-            transaction.map_or(Ok(()), |transaction| self.end(database, transaction))?;
-        }
-        Ok(())
-    }
-
-    /// Refuses to change a second file in one transaction: a crash in its commit could leave one
-    /// file changed and the other not. Files with a log are apart in SQLite, too.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`].
-    fn check_one_file(&mut self, database: usize, transaction: &Transaction) -> Result<(), Error> {
-        let spans = |store: &Store, transaction: &Transaction| {
-            !is_in_memory(store) && !transaction.header().is_wal()
-        };
-        let store = match database {
-            MAIN => &self.store,
-            other => self.databases.store_of(other)?,
-        };
-        if !spans(store, transaction) {
-            return Ok(());
-        }
-        let mut others = Vec::new();
-        if let Some(main) = self.transaction.as_ref().filter(|it| it.is_writer()) {
-            others.push(spans(&self.store, main));
-        }
-        let beside: Vec<(usize, bool)> = self
-            .databases
-            .writers()
-            .map(|(number, transaction)| (number, transaction.header().is_wal()))
-            .collect();
-        for (number, is_wal) in beside {
-            others.push(!is_wal && !is_in_memory(self.databases.store_of(number)?));
-        }
-        if others.contains(&true) {
-            let what = "changing several files in one transaction".to_owned();
-            return Err(Error::Unsupported { what, offset: None });
+            if let Ok(after) = store.version() {
+                self.data_versions.own_commit(database, &before, after);
+            }
         }
         Ok(())
     }
@@ -781,9 +776,9 @@ impl Connection {
             Some(mut transaction) => {
                 let mut begun = Ok(());
                 if !transaction.is_writer() {
-                    begun = self
-                        .check_one_file(home, &transaction)
-                        .and_then(|()| Ok(transaction.upgrade()?))
+                    begun = transaction
+                        .upgrade()
+                        .map_err(Error::from)
                         .and_then(|()| self.savepoints.begin_writing(home, &mut transaction));
                 }
                 if let Err(error) = begun {

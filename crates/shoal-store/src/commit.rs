@@ -11,16 +11,21 @@
 //!    only when `synchronous` is `EXTRA`; here, being told means being durable. Other modes cut the
 //!    journal to nothing, overwrite its header, or keep it in memory.
 
-use std::path::PathBuf;
+mod several;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use shoal_format::Pgno;
-use shoal_format::journal::{JournalHeader, JournalHeaderEdit, MAGIC, push_record};
+use shoal_format::journal::{
+    JournalHeader, JournalHeaderEdit, MAGIC, push_record, push_super_name,
+};
 use shoal_vfs::{File, LockLevel, MemVfs, OpenMode, Vfs, VfsError};
 
 use crate::header::{FileState, folder_of};
 use crate::image::{Image, Snapshot};
 use crate::page::PageRef;
+use crate::recovery::bytes_of;
 use crate::settings::{Rollback, Synchronous};
 use crate::store::Inner;
 use crate::wal::{Append, CheckpointMode};
@@ -72,6 +77,7 @@ impl Transaction {
             pages: &pages,
             rollback: store.rollback_in_effect(),
             syncs: settings.synchronous > Synchronous::Off,
+            super_journal: None,
         };
         let journal = commit.write_journal(&self.snapshot);
         // From here on nobody reads the old state; a mapping would be in the way of writing.
@@ -149,6 +155,8 @@ struct Commit<'a> {
     rollback: Rollback,
     /// False skips every sync, for `synchronous` off: a crash of the machine may harm the file.
     syncs: bool,
+    /// The super-journal of a transaction over several files.
+    super_journal: Option<&'a Path>,
 }
 
 impl Commit<'_> {
@@ -169,19 +177,22 @@ impl Commit<'_> {
             return Err(self.undo(&*journal, error));
         }
         let synced = self.end_journal(journal)?;
-        let sequence = {
-            let mut state = self.store.state();
-            state.file = Some(self.file);
-            state.image =
-                image.map(|image| Arc::new(Image::after_commit(image, &self.file, self.pages)));
-            state.commits += 1;
-            state.backups.committed(&self.original, self.file, self.pages);
-            CommitSeq(state.commits)
-        };
+        let sequence = self.committed(image);
         match synced {
             Ok(()) => Ok(sequence),
             Err(error) => Err(self.doubt(error.into())),
         }
+    }
+
+    /// Notes the new state: `image` holds the old state's pages.
+    fn committed(&self, image: Option<Arc<Image>>) -> CommitSeq {
+        let mut state = self.store.state();
+        state.file = Some(self.file);
+        state.image =
+            image.map(|image| Arc::new(Image::after_commit(image, &self.file, self.pages)));
+        state.commits += 1;
+        state.backups.committed(&self.original, self.file, self.pages);
+        CommitSeq(state.commits)
     }
 
     /// Step 4: from here on nobody plays the journal back. A failing sync leaves open whether the
@@ -273,6 +284,16 @@ impl Commit<'_> {
                 journal.write_at(&batch, at)?;
                 at += batch.len() as u64;
                 batch.clear();
+            }
+        }
+        if let Some(name) = self.super_journal {
+            // In a sector of its own, as in SQLite, and last: whoever looks for the name looks at
+            // the journal's end.
+            let start = (at + batch.len() as u64).next_multiple_of(SECTOR as u64);
+            batch.resize(usize::try_from(start - at).expect("a batch fits in memory"), 0);
+            push_super_name(bytes_of(name), self.original.header.page_size, &mut batch);
+            if journal.size()? > at + batch.len() as u64 {
+                journal.truncate(at + batch.len() as u64)?;
             }
         }
         journal.write_at(&batch, at)?;

@@ -4,16 +4,21 @@ use std::path::{Path, PathBuf};
 
 use shoal_format::Pgno;
 use shoal_format::journal::{
-    COUNT_FROM_SIZE, JournalHeader, MAGIC, RECORD_OVERHEAD, SUPER_TRAILER, parse_record,
-    parse_super_trailer, super_checksum,
+    COUNT_FROM_SIZE, JournalHeader, MAGIC, RECORD_OVERHEAD, SUPER_TRAILER, journal_names,
+    parse_record, parse_super_trailer, super_checksum,
 };
-use shoal_vfs::{File, LockLevel, OpenMode, VfsError};
+use shoal_vfs::{File, LockLevel, OpenMode, Vfs, VfsError};
 
 use crate::Error;
+use crate::header::folder_of;
 use crate::store::{Access, Inner};
 
 /// Longest super-journal name looked at, in bytes; SQLite's own limit is lower.
 const MAX_SUPER_NAME: u32 = 4096;
+
+/// Longest super-journal read, in bytes: no transaction spans so many files. A longer one stays
+/// where it is.
+const MAX_SUPER_LEN: u64 = 1 << 20;
 
 /// With the shared lock held and no transaction open: if there is a journal nobody is writing, puts
 /// back its pages and deletes the journal. True when the file may have changed.
@@ -64,11 +69,20 @@ fn undo(store: &Inner, path: &Path) -> Result<(), Error> {
         Err(VfsError::NotFound { .. }) => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    let stale = match super_journal(&*journal)? {
+    let named = super_journal(&*journal)?;
+    let stale = match &named {
         // The transaction over several files was committed when its super-journal went.
-        Some(name) => store.vfs.size(&name)?.is_none(),
+        Some(name) => store.vfs.size(name)?.is_none(),
         None => false,
     };
+    if stale && let Some(folder) = named.as_deref().map(folder_of) {
+        // The end of the super-journal outlasts a crash from here on: were it to come back after
+        // some of its journals are gone, only the others' files would be undone.
+        match store.vfs.sync_dir(folder) {
+            Ok(()) | Err(VfsError::NotFound { .. } | VfsError::PermissionDenied { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
     if !stale {
         // The crashed program may have written records without reaching its fsync. The records are
         // read from memory now; were the machine to fail during the replay, they would be gone.
@@ -78,7 +92,32 @@ fn undo(store: &Inner, path: &Path) -> Result<(), Error> {
     }
     drop(journal);
     store.vfs.delete(path, true)?;
+    if let Some(name) = named.filter(|_| !stale) {
+        // A super-journal left over tells of journals there are no more, and does no harm.
+        let _ = delete_unused_super(&*store.vfs, &name);
+    }
     Ok(())
+}
+
+/// Deletes the super-journal `name` once no journal of its list names it.
+fn delete_unused_super(vfs: &dyn Vfs, name: &Path) -> Result<(), Error> {
+    let file = vfs.open(name, OpenMode::ReadOnly)?;
+    let size = file.size()?;
+    if size > MAX_SUPER_LEN {
+        return Ok(());
+    }
+    let mut list = vec![0; usize::try_from(size).unwrap_or(0)];
+    let read = file.read_at(&mut list, 0)?;
+    for journal in journal_names(&list[..read]) {
+        let Some(path) = path_of(journal.to_vec()) else { return Ok(()) };
+        match vfs.open(&path, OpenMode::ReadOnly) {
+            Ok(journal) if super_journal(&*journal)?.as_deref() == Some(name) => return Ok(()),
+            Ok(_) | Err(VfsError::NotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    drop(file);
+    Ok(vfs.delete(name, false)?)
 }
 
 /// Puts the pages of `journal` back into `database`, up to the first incomplete record, and cuts
@@ -185,5 +224,20 @@ fn super_journal(journal: &dyn File) -> Result<Option<PathBuf>, Error> {
     if super_checksum(&name) != checksum {
         return Ok(None);
     }
-    Ok(String::from_utf8(name).ok().map(PathBuf::from))
+    Ok(path_of(name))
+}
+
+/// The path of these bytes; `None` where the system has no such paths.
+fn path_of(bytes: Vec<u8>) -> Option<PathBuf> {
+    #[cfg(unix)]
+    return Some(PathBuf::from(<std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(
+        bytes,
+    )));
+    #[cfg(not(unix))]
+    return String::from_utf8(bytes).ok().map(PathBuf::from);
+}
+
+/// The bytes of `path`, as a journal and a super-journal hold them.
+pub(crate) fn bytes_of(path: &Path) -> &[u8] {
+    path.as_os_str().as_encoded_bytes()
 }

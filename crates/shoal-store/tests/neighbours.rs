@@ -246,6 +246,78 @@ fn the_super_journal_decides_over_a_transaction_of_several_files() {
     assert_eq!(std::fs::read(&place.db).unwrap(), half_written);
 }
 
+/// The `sqlite3` command changes two files in each transaction until it is killed: whoever opens
+/// them first, Shoal or SQLite, both hold the same number afterwards.
+#[test]
+fn a_transaction_of_sqlite_over_two_files_is_recovered_whole() {
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::{Command, Stdio};
+    if Command::new("sqlite3").arg("-version").output().is_err() {
+        eprintln!("skipped: there is no sqlite3 command");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["db", "other"].map(|name| folder.path().join(name));
+    for path in &paths {
+        let schema = "CREATE TABLE n(v); INSERT INTO n VALUES(0); CREATE TABLE pad(b)";
+        std::fs::write(path, common::database(1024, 0, schema)).unwrap();
+    }
+    let (mut hot, mut last) = (0, 0);
+    for round in 0..24_u64 {
+        let mut peer = Command::new("sqlite3")
+            .arg(&paths[0])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = peer.stdin.take().unwrap();
+        let attach = format!("ATTACH '{}' AS other;\n", paths[1].display());
+        let one = "BEGIN; UPDATE main.n SET v = v + 1; UPDATE other.n SET v = v + 1;
+            INSERT INTO main.pad VALUES(zeroblob(3000)); INSERT INTO other.pad VALUES(zeroblob(3000));
+            COMMIT; SELECT v FROM main.n;\n";
+        let script = attach + &one.repeat(3000);
+        let feed = std::thread::spawn(move || drop(input.write_all(script.as_bytes())));
+        let mut lines = BufReader::new(peer.stdout.take().unwrap()).lines();
+        let told: i64 = lines.next().unwrap().unwrap().parse().unwrap();
+        std::thread::sleep(Duration::from_micros(round * 731 % 5000));
+        peer.kill().unwrap();
+        peer.wait().unwrap();
+        feed.join().unwrap();
+        let names = std::fs::read_dir(folder.path()).unwrap();
+        hot += names
+            .filter(|name| name.as_ref().unwrap().path().to_string_lossy().contains("-mj"))
+            .count();
+        let by_us = |path: &Path| {
+            let store = store(path);
+            let txn = store.begin(Mode::Read).unwrap();
+            let mut cursor = txn.table(root(&txn, "n")).unwrap();
+            assert!(cursor.next().unwrap());
+            match shoal_store::Record::new(cursor.payload().unwrap()).unwrap().column(0).unwrap() {
+                Some(ValueRef::Int(value)) => value,
+                other => panic!("{other:?}"),
+            }
+        };
+        let by_sqlite =
+            |path: &Path| ask_sqlite_at(path, "SELECT '' || v FROM n")[0].parse::<i64>().unwrap();
+        let found = match round % 4 {
+            0 => [by_us(&paths[0]), by_us(&paths[1])],
+            1 => [by_us(&paths[0]), by_sqlite(&paths[1])],
+            2 => [by_sqlite(&paths[0]), by_us(&paths[1])],
+            _ => {
+                let second = by_us(&paths[1]);
+                [by_us(&paths[0]), second]
+            }
+        };
+        assert_eq!(found[0], found[1], "round {round}");
+        assert!(found[0] >= told && found[0] > last, "round {round}: {found:?}, told {told}");
+        last = found[0];
+        for path in &paths {
+            ask_sqlite_at(path, "SELECT '' || v FROM n");
+        }
+    }
+    assert!(hot > 0, "no kill met a transaction");
+}
+
 #[test]
 fn a_journal_is_replayed_up_to_the_first_broken_record() {
     let (place, rows) = crashed_sqlite();

@@ -7,6 +7,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod history;
+mod several;
 mod support;
 
 use std::collections::BTreeSet;
