@@ -248,6 +248,16 @@ impl FileHeader {
         self.read_version == 2
     }
 
+    /// Bytes of a page, by the header alone; `None` where they cannot be. Only bytes 16 and 17 are
+    /// looked at.
+    pub fn stated_page_size(header: &[u8; Self::SIZE]) -> Option<u32> {
+        let size = match u16::from_be_bytes([header[16], header[17]]) {
+            1 => 65536,
+            size => u32::from(size),
+        };
+        (size >= 512 && size.is_power_of_two()).then_some(size)
+    }
+
     /// True when the file keeps pointer-map pages.
     pub fn is_auto_vacuum(&self) -> bool {
         self.largest_root != 0

@@ -237,6 +237,9 @@ impl Backup {
                 let what = "a backup into a database with another page size";
                 Err(Error::Unsupported { what, path: target.store.path.clone() })
             }
+            Target::Store(Some(target)) if source.page_count > 0 => {
+                target.store.check_reserved(&source.header)
+            }
             _ => Ok(()),
         }
     }
@@ -254,6 +257,7 @@ impl Backup {
         }
         match &mut self.target {
             Target::File { file, .. } => {
+                reads.store.encode(pgno, buffer)?;
                 file.write_at(buffer, pgno.offset(reads.file.header.page_size))?;
             }
             Target::Store(Some(target)) => target.change(|target| {
@@ -281,6 +285,7 @@ impl Backup {
                         ..source.header
                     };
                     header.write(first.first_chunk_mut().expect("a page has a header's bytes"));
+                    self.source.inner.encode(Pgno::FIRST, &mut first)?;
                     file.truncate(source.byte_len())?;
                     file.sync()?;
                     file.write_at(&first, 0)?;
@@ -348,7 +353,8 @@ impl Transaction {
                 self.store.file.read_at(buffer, at)?;
             }
         }
-        log.map_or(Ok(()), |log| log.check_guard(&self.store))
+        log.map_or(Ok(()), |log| log.check_guard(&self.store))?;
+        self.store.decode(pgno, buffer)
     }
 }
 

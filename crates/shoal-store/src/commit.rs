@@ -124,7 +124,8 @@ impl Transaction {
             // The log's lock goes with the snapshot, and the old pages stay if others read them.
             let Snapshot { image, .. } = snapshot;
             state.file = Some(self.file);
-            state.image = Some(Arc::new(Image::after_commit(image, &self.file, &pages)));
+            let coded = store.is_coded();
+            state.image = Some(Arc::new(Image::after_commit(image, &self.file, &pages, coded)));
             state.wal.committed(header);
             state.commits += 1;
             CommitSeq(state.commits)
@@ -188,8 +189,9 @@ impl Commit<'_> {
     fn committed(&self, image: Option<Arc<Image>>) -> CommitSeq {
         let mut state = self.store.state();
         state.file = Some(self.file);
-        state.image =
-            image.map(|image| Arc::new(Image::after_commit(image, &self.file, self.pages)));
+        state.image = image.map(|image| {
+            Arc::new(Image::after_commit(image, &self.file, self.pages, self.store.is_coded()))
+        });
         state.commits += 1;
         state.backups.committed(&self.original, self.file, self.pages);
         CommitSeq(state.commits)
@@ -273,8 +275,17 @@ impl Commit<'_> {
         let mut batch = header.to_vec();
         let mut at = 0;
         let mut count = 0_u32;
+        let page_size = self.original.header.page_size;
+        let mut stored = vec![0; if store.is_coded() { page_size as usize } else { 0 }];
         for pgno in self.overwritten() {
             let old = match snapshot.get(pgno) {
+                // The journal holds pages as they are stored, and this writer's lock keeps the
+                // file as it is.
+                _ if store.is_coded() => {
+                    stored.fill(0);
+                    store.file.read_at(&mut stored, pgno.offset(page_size))?;
+                    &stored
+                }
                 Some(bytes) => bytes,
                 None => snapshot.load(store, pgno)?,
             };
@@ -358,12 +369,16 @@ impl Commit<'_> {
         for run in self.pages.chunk_by(|a, b| a.pgno.get() + 1 == b.pgno.get()) {
             for pages in run.chunks(most) {
                 let at = pages[0].pgno.offset(page_size);
-                if let [page] = pages {
+                if let ([page], false) = (pages, self.store.is_coded()) {
                     self.store.file.write_at(&page.bytes, at)?;
                     continue;
                 }
                 batch.clear();
-                pages.iter().for_each(|page| batch.extend_from_slice(&page.bytes));
+                for page in pages {
+                    let start = batch.len();
+                    batch.extend_from_slice(&page.bytes);
+                    self.store.encode(page.pgno, &mut batch[start..])?;
+                }
                 self.store.file.write_at(&batch, at)?;
             }
         }

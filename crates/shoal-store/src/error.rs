@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use shoal_format::Corrupt;
+use shoal_format::{Corrupt, Pgno};
 use shoal_vfs::VfsError;
 
 /// An error of the store.
@@ -44,6 +44,16 @@ pub enum Error {
     Unsupported {
         /// The part, in SQLite's words.
         what: &'static str,
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file's codec refuses a page.
+    #[error("page {pgno} {why}: {}", path.display())]
+    Refused {
+        /// The page.
+        pgno: Pgno,
+        /// The codec's reason.
+        why: String,
         /// The file.
         path: PathBuf,
     },

@@ -4,11 +4,11 @@
 use std::path::Path;
 
 use shoal_format::{Corrupt, FileHeader, PageEdit, PageKind, Pgno};
-use shoal_vfs::File;
 
 use crate::Error;
 use crate::page::PageRef;
 use crate::settings::NewFile;
+use crate::store::Inner;
 
 /// Page size of a database created by this crate, in bytes.
 pub(crate) const NEW_PAGE_SIZE: u32 = 4096;
@@ -41,22 +41,23 @@ impl FileState {
         u64::from(self.page_count) * u64::from(self.header.page_size)
     }
 
-    /// Reads and checks the header of the locked file `path`. A `known` state with the same header
+    /// Reads and checks the header of the locked file of `store`. A `known` state with the same header
     /// is returned whole, when the header vouches for its own page count.
-    pub(crate) fn read(
-        file: &dyn File,
-        path: &Path,
-        known: Option<FileState>,
-    ) -> Result<FileState, Error> {
+    pub(crate) fn read(store: &Inner, known: Option<FileState>) -> Result<FileState, Error> {
+        let (file, path) = (&*store.file, &store.real_path);
         let mut bytes = [0; FileHeader::SIZE];
         let length = file.read_at(&mut bytes, 0)?;
         if length == 0 {
             return Ok(FileState::empty());
         }
+        if store.is_coded() && length == FileHeader::SIZE {
+            bytes = decoded_header(store, &bytes, |page| Ok(file.read_at(page, 0)?))?;
+        }
         if length < FileHeader::SIZE || !FileHeader::is_database(&bytes) {
             return Err(Error::NotADatabase { path: path.to_path_buf() });
         }
         let header = FileHeader::parse(&bytes)?;
+        store.check_reserved(&header)?;
         if let Some(known) = known
             && known.header == header
             && header.stated_page_count() == Some(known.page_count)
@@ -87,6 +88,23 @@ impl FileState {
         PageEdit::create(&mut bytes, Pgno::FIRST, usable, PageKind::TableLeaf, None);
         PageRef { bytes: bytes.into(), pgno: Pgno::FIRST }
     }
+}
+
+/// The header in the plain form of page 1. `stored` is the beginning of the stored form; `read`
+/// fills the whole of it and says how many bytes there were.
+pub(crate) fn decoded_header(
+    store: &Inner,
+    stored: &[u8; FileHeader::SIZE],
+    read: impl FnOnce(&mut [u8]) -> Result<usize, Error>,
+) -> Result<[u8; FileHeader::SIZE], Error> {
+    let not_a_database = || Error::NotADatabase { path: store.path.clone() };
+    let size = FileHeader::stated_page_size(stored).ok_or_else(not_a_database)?;
+    let mut page = vec![0; size as usize];
+    if read(&mut page)? < page.len() {
+        return Err(not_a_database());
+    }
+    store.decode(Pgno::FIRST, &mut page)?;
+    page.first_chunk().copied().ok_or_else(not_a_database)
 }
 
 /// Returns the path of the file beside the database `path` with `suffix`: journal, log or index.

@@ -225,6 +225,7 @@ impl Image {
         if let Some(log) = log {
             log.check_guard(store)?;
         }
+        store.decode(pgno, bytes)?;
         self.keep(pgno, page);
         Ok(self.get(pgno).ok_or_else(past)?)
     }
@@ -275,10 +276,16 @@ impl Image {
         image
     }
 
-    /// As [`Image::after`], for a commit of `pages`.
-    pub(crate) fn after_commit(before: Arc<Image>, file: &FileState, pages: &[PageRef]) -> Image {
+    /// As [`Image::after`], for a commit of `pages`. Pages `coded` on their way are read again:
+    /// their reserved bytes are others.
+    pub(crate) fn after_commit(
+        before: Arc<Image>,
+        file: &FileState,
+        pages: &[PageRef],
+        coded: bool,
+    ) -> Image {
         let image = Image::after(before, file, pages.iter().map(|page| page.pgno));
-        for page in pages {
+        for page in pages.iter().filter(|_| !coded) {
             image.keep(page.pgno, Arc::clone(&page.bytes));
         }
         image

@@ -89,7 +89,7 @@ impl Store {
             return Err(Error::busy(&inner.path));
         }
         state.forget();
-        let file = FileState::read(&*inner.file, &inner.real_path, None);
+        let file = FileState::read(inner, None);
         if file.is_err() {
             inner.file.unlock(LockLevel::None)?;
         }

@@ -10,6 +10,7 @@
 mod backup;
 mod btree;
 mod changes;
+mod codec;
 mod commit;
 mod cursor;
 mod error;
@@ -39,6 +40,7 @@ mod watch;
 pub use backup::Backup;
 pub use btree::{BtreeKind, NewEntry, TreePages};
 pub use changes::Savepoint;
+pub use codec::{PageCodec, Refused};
 pub use commit::CommitSeq;
 pub use cursor::{IndexCursor, Place, TableCursor};
 pub use error::Error;

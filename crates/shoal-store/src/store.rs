@@ -9,9 +9,10 @@ use shoal_format::FileHeader;
 use shoal_vfs::{Entropy, File, LockLevel, Mapping, MemVfs, OpenMode, OsEntropy, Vfs, VfsError};
 
 use crate::backup::Followers;
+use crate::codec::{CodedFile, PageCodec};
 use crate::header::{FileState, beside};
 use crate::image::{Image, Snapshot};
-use crate::settings::{Rollback, Settings};
+use crate::settings::{NewFile, Rollback, Settings};
 use crate::wal::{Checkpoint, CheckpointMode, LogView, Since, WalState};
 use crate::{Error, Transaction, recovery};
 
@@ -69,6 +70,9 @@ pub struct Options {
     pub cache_pages: usize,
     /// Where the random numbers in journals come from.
     pub entropy: Arc<dyn Entropy>,
+    /// The codec between pages and the file; `None` stores pages as they are. Files opened beside
+    /// this one, and copies of it, have the same.
+    pub codec: Option<Arc<dyn PageCodec>>,
 }
 
 impl Options {
@@ -80,6 +84,7 @@ impl Options {
             locking: Locking::default(),
             cache_pages: 16_384,
             entropy: Arc::new(OsEntropy),
+            codec: None,
         }
     }
 }
@@ -91,6 +96,7 @@ impl fmt::Debug for Options {
             .field("busy_timeout", &self.busy_timeout)
             .field("locking", &self.locking)
             .field("cache_pages", &self.cache_pages)
+            .field("codec", &self.codec)
             .finish_non_exhaustive()
     }
 }
@@ -223,11 +229,15 @@ impl Store {
     /// # Errors
     /// [`Error::Vfs`].
     pub fn temporary_file(&self) -> Result<Box<dyn File>, Error> {
-        #[cfg(unix)]
-        if self.inner.path == Path::new(":memory:") {
-            return Ok(shoal_vfs::OsVfs.open_temporary()?);
-        }
-        Ok(self.inner.vfs.open_temporary()?)
+        let file = match self.inner.path == Path::new(":memory:") {
+            #[cfg(unix)]
+            true => shoal_vfs::OsVfs.open_temporary()?,
+            _ => self.inner.vfs.open_temporary()?,
+        };
+        Ok(match &self.inner.options.codec {
+            None => file,
+            Some(codec) => Box::new(CodedFile::new(file, codec.for_temporary())),
+        })
     }
 
     /// Opens a file for a copy of this database, in the same place as this one's files; among the
@@ -243,7 +253,8 @@ impl Store {
             _ => Arc::clone(&inner.vfs),
         };
         let entropy = Arc::clone(&inner.options.entropy);
-        let options = Options { entropy, ..Options::new(Access::Create) };
+        let codec = inner.options.codec.clone();
+        let options = Options { entropy, codec, ..Options::new(Access::Create) };
         Store::open_with(vfs, path, options)
     }
 
@@ -265,7 +276,9 @@ impl Store {
     pub fn begin(&self, mode: Mode) -> Result<Transaction, Error> {
         self.inner.retry(|| {
             let (mut file, mut snapshot) = self.inner.try_begin()?;
-            let new_file = FileState::shaped(self.settings().new_file);
+            let shape = self.settings().new_file;
+            let reserved = self.inner.reserved_at_least(shape.reserved);
+            let new_file = FileState::shaped(NewFile { reserved, ..shape });
             if file.page_count == 0 && snapshot.log.is_none() && file != new_file {
                 file = new_file;
                 snapshot = Snapshot::of(Image::read(&file));
@@ -469,7 +482,7 @@ impl Inner {
         // shortens a file without changing the header.
         let mapped = state.image.as_ref().is_some_and(|image| image.is_mapped());
         let before = state.file.filter(|_| !mapped);
-        let file = FileState::read(&*self.file, &self.real_path, before)?;
+        let file = FileState::read(self, before)?;
         if file.header.is_wal() {
             return self.look_at_log(state, Some(file));
         }
@@ -516,7 +529,7 @@ impl Inner {
         let before = state.file.filter(|_| state.image.is_some());
         let read = || match file {
             Some(file) => Ok(file),
-            None => FileState::read(&*self.file, &self.real_path, None),
+            None => FileState::read(self, None),
         };
         let found = state.wal.begin(self, read, before)?;
         let old = state.image.take();
@@ -549,9 +562,13 @@ impl Inner {
         Ok(Snapshot::of(Image::read(file)))
     }
 
-    /// Maps all pages; `None` where files cannot be mapped and where this one has fewer bytes.
+    /// Maps all pages; `None` where files cannot be mapped, where pages are decoded, and where the
+    /// file has fewer bytes.
     fn map(&self, file: &FileState) -> Result<Option<Mapping>, Error> {
-        Ok(self.file.map(file.byte_len())?)
+        match self.is_coded() {
+            true => Ok(None),
+            false => Ok(self.file.map(file.byte_len())?),
+        }
     }
 
     /// Lets one transaction write. `log` is the state of the log the transaction began at, where

@@ -42,7 +42,7 @@ pub use checkpoint::{Checkpoint, CheckpointMode};
 use index::{Index, Opened, TRIES, pause};
 
 use crate::Error;
-use crate::header::{FileState, beside};
+use crate::header::{FileState, beside, decoded_header};
 use crate::store::{Access, Inner};
 
 /// A log and its index, open.
@@ -509,8 +509,13 @@ fn state(
         return checked(store, view, file()?);
     }
     let mut header = [0; FileHeader::SIZE];
-    if !view.read(Pgno::FIRST, &mut header)? {
-        store.file.read_at(&mut header, 0)?;
+    let read = |page: &mut [u8]| match view.read(Pgno::FIRST, page)? {
+        true => Ok(page.len()),
+        false => Ok(store.file.read_at(page, 0)?),
+    };
+    read(&mut header)?;
+    if store.is_coded() {
+        header = decoded_header(store, &header, read)?;
     }
     if !FileHeader::is_database(&header) {
         return Err(Error::NotADatabase { path: store.path.clone() });
@@ -519,6 +524,7 @@ fn state(
     if header.page_size != page_size {
         return Err(Error::busy(&store.path));
     }
+    store.check_reserved(&header)?;
     checked(store, view, FileState { header, page_count })
 }
 

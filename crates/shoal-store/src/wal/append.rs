@@ -125,10 +125,20 @@ impl Append<'_> {
         let frame_len = FrameHeader::SIZE + self.page_size as usize;
         let most = self.pages.len().saturating_mul(frame_len);
         let mut batch = Vec::with_capacity(most.min(BATCH_BYTES + frame_len));
+        let mut stored = Vec::new();
         for (place, page) in self.pages.iter().enumerate() {
             let is_last = place + 1 == self.pages.len();
             let frame = Frame { pgno: page.pgno, commits: is_last.then_some(self.page_count) };
-            frame.push(&page.bytes, salt, checksum, &mut batch);
+            let bytes = match self.store.is_coded() {
+                false => &*page.bytes,
+                true => {
+                    stored.clear();
+                    stored.extend_from_slice(&page.bytes);
+                    self.store.encode(page.pgno, &mut stored)?;
+                    &stored
+                }
+            };
+            frame.push(bytes, salt, checksum, &mut batch);
             if batch.len() >= BATCH_BYTES || is_last {
                 file.write_at(&batch, at)?;
                 at += batch.len() as u64;

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub)]
 
+pub mod codec;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,8 +32,20 @@ pub fn orders() -> [KeyOrder; 2] {
     ]
 }
 
-/// An empty database with `schema`, made by SQLite.
+/// An empty database with `schema`, made by SQLite; where the tests run with a codec, in its stored
+/// form, with pages large enough.
 pub fn database(page_size: u32, reserved: u8, schema: &str) -> Vec<u8> {
+    match codec::wanted() {
+        None => plain_database(page_size, reserved, schema),
+        Some(codec) => {
+            let reserved = reserved.max(codec.reserved());
+            codec::stored(&*codec, &plain_database(page_size.max(1024), reserved, schema))
+        }
+    }
+}
+
+/// An empty database with `schema`, made by SQLite.
+pub fn plain_database(page_size: u32, reserved: u8, schema: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("db");
     let peer = Connection::open(&path).unwrap();
@@ -57,6 +71,7 @@ pub fn options(access: Access) -> Options {
     Options {
         busy_timeout: Duration::ZERO,
         entropy: Arc::new(SeededEntropy::new(7)),
+        codec: codec::wanted(),
         ..Options::new(access)
     }
 }
@@ -96,7 +111,8 @@ pub fn record(values: &[ValueRef<'_>]) -> Vec<u8> {
 pub fn ask_sqlite(bytes: &[u8], sql: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("db");
-    std::fs::write(&path, bytes).unwrap();
+    let plain = codec::wanted().map(|codec| codec::plain(&*codec, bytes));
+    std::fs::write(&path, plain.as_deref().unwrap_or(bytes)).unwrap();
     ask_sqlite_at(&path, sql)
 }
 

@@ -147,7 +147,14 @@ pub(crate) fn reopened_by_us(image: &Image) -> Vec<(i64, Vec<u8>)> {
 /// As [`reopened_by_us`], by SQLite, with a check of the file.
 pub(crate) fn reopened_by_sqlite(image: &Image) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
-    for (path, bytes) in image {
+    let plain = crate::common::codec::wanted().map(|codec| {
+        // SQLite reads what recovery and a checkpoint leave, in its plain form.
+        let vfs = SimVfs::from_image(image);
+        drop(open(&vfs, Path::new(DB), Access::Create).begin(Mode::Read).unwrap());
+        let bytes = vfs.image().remove(Path::new(DB)).unwrap_or_default();
+        Image::from([(DB.into(), crate::common::codec::plain(&*codec, &bytes))])
+    });
+    for (path, bytes) in plain.as_ref().unwrap_or(image) {
         std::fs::write(folder.path().join(path), bytes).unwrap();
     }
     let db = folder.path().join(DB);
