@@ -45,7 +45,9 @@ pub use parse::Statements;
 pub use pool::Pool;
 pub use reader::TableReader;
 pub use rows::{Row, Rows};
-pub use schema::{Column, Index, Module, ModuleContext, ModuleRows, Object, Schema, Table, View};
+pub use schema::{
+    Column, Index, Module, ModuleContext, ModuleRows, Object, PAST_MODULE, Schema, Table, View,
+};
 #[doc(hidden)]
 pub use session::forced::{Forced, ForcedAccess, ForcedCarrier, ForcedChoice, ForcedJoin};
 pub use session::{ChangeKind, CommitHook, Interrupter, Limits, RollbackHook, RowChange, RowHook};

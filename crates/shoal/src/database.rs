@@ -12,7 +12,7 @@ use crate::layout::{self, Layout};
 use crate::open_document::{self, Stored};
 use crate::projection::Projections;
 use crate::tables::{self, Size};
-use crate::{Environment, Error};
+use crate::{Environment, Error, past};
 
 /// An open database.
 ///
@@ -65,6 +65,7 @@ impl Database {
     /// A database over a connection, for those who were given its tables by [`Database::into_sql`].
     pub fn over_connection(environment: Environment, mut connection: Connection) -> Self {
         connection.reserve_tables(Some(tables::PREFIX));
+        past::register(&mut connection);
         Self { environment, connection, settled: None, projections: Projections::default() }
     }
 

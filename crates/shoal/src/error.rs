@@ -32,6 +32,12 @@ pub enum Error {
         /// The fault, as a sentence.
         why: String,
     },
+    /// A past state that is asked for makes no sense.
+    #[error("{why}")]
+    Past {
+        /// The fault, as a sentence.
+        why: String,
+    },
     /// What is to be watched makes no sense.
     #[error("{why}")]
     Topic {

@@ -31,6 +31,7 @@ mod intake;
 mod layout;
 mod life;
 mod open_document;
+mod past;
 mod projection;
 mod tables;
 mod watch;

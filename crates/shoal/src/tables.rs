@@ -101,7 +101,7 @@ pub(crate) fn heads_blob(heads: &[ChangeHash]) -> Vec<u8> {
 }
 
 /// Heads from a column of the row `rowid` of `table`.
-fn heads_of(
+pub(crate) fn heads_of_value(
     value: ValueRef<'_>,
     table: &'static str,
     rowid: i64,
@@ -126,7 +126,12 @@ fn doc_row(row: &[ValueRef<'_>]) -> Result<DocRow, Error> {
     let ValueRef::Text(name) = name else { return Err(corrupt("the name is no text")) };
     let name = std::str::from_utf8(name).map_err(|_| corrupt("the name is not UTF-8"))?.to_owned();
     let ValueRef::Int(json_bytes) = json_bytes else { return Err(corrupt("there is no JSON")) };
-    Ok(DocRow { id, name, heads: heads_of(heads, DOC, id)?, json_bytes: json_bytes.unsigned_abs() })
+    Ok(DocRow {
+        id,
+        name,
+        heads: heads_of_value(heads, DOC, id)?,
+        json_bytes: json_bytes.unsigned_abs(),
+    })
 }
 
 /// A query with the columns of [`doc_row`].
@@ -204,7 +209,7 @@ pub(crate) fn last(connection: &mut Connection, doc: i64) -> Result<Last, Error>
 /// The row that a reader of the chunks is on.
 fn last_row(reader: &mut TableReader<'_>, ids: &RangeInclusive<i64>) -> Result<Last, Error> {
     let rowid = reader.rowid()?;
-    let heads = heads_of(reader.value(1)?, CHUNK, rowid)?;
+    let heads = heads_of_value(reader.value(1)?, CHUNK, rowid)?;
     let ValueRef::Int(waiting) = reader.value(3)? else {
         return Err(Error::Corrupt { table: CHUNK, rowid, why: "the waiting ones are no number" });
     };
@@ -409,7 +414,7 @@ pub(crate) fn tombstones(connection: &mut Connection) -> Result<Vec<Tombstone>, 
         let &[ValueRef::Int(doc), ValueRef::Text(name), heads] = row else {
             return Err(Error::Layout { table: REMOVED });
         };
-        let heads = heads_of(heads, REMOVED, doc)?;
+        let heads = heads_of_value(heads, REMOVED, doc)?;
         stones.push(Tombstone { doc, name: String::from_utf8_lossy(name).into_owned(), heads });
         Ok(())
     })?;

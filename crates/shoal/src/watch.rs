@@ -26,7 +26,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 /// ```
 /// # use shoal::{Database, Environment, Event, Topics};
 /// # let mut database = Database::memory(Environment::os())?;
-/// # database.sql().prepare("CREATE TABLE t (a)").and_then(|mut s| database.sql().execute(&mut s))?;
+/// # let mut create = database.sql().prepare("CREATE TABLE t (a)")?;
+/// # database.sql().execute(&mut create)?;
 /// let mut watch = database.watch(Topics::default().all_documents().table("t"))?;
 /// let mut insert = database.sql().prepare("INSERT INTO t VALUES (1)")?;
 /// database.sql().execute(&mut insert)?;

@@ -475,3 +475,26 @@ fn watch_tells_of_other_processes() {
     assert!(none.contains("no such table: nowhere"), "{none}");
     assert_eq!(shoal(dir, &["watch", "a.db", "note", "--timeout", "0.05"]).ok(), "");
 }
+
+/// The README's tour: a projection as it was, the history and the difference of a document.
+#[test]
+fn sql_reads_the_past() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    let items = br#"{"items": [{"what": "boots", "packed": false}]}"#;
+    shoal_with(dir, &["doc", "import", "-", "a.db::list/bag"], items).ok();
+    let sql = |text: &str| shoal(dir, &["sql", "a.db", "--format", "list", text]).ok();
+    sql(
+        "CREATE PROJECTION bag FROM DOCUMENTS ROWS '$.items[*]' COLUMNS (what TEXT, packed BOOLEAN)",
+    );
+    let before = sql("SELECT heads FROM documents WHERE name = 'list/bag'");
+    let before = before.trim();
+    shoal(dir, &["doc", "put", "a.db::list/bag", "/items/0/packed", "true"]).ok();
+    assert_eq!(sql("SELECT what, packed FROM bag"), "boots|1\n");
+    assert_eq!(sql(&format!("SELECT what, packed FROM bag AS OF '{before}'")), "boots|0\n");
+    let diff = sql(&format!("SELECT * FROM document_diff('list/bag', '{before}')"));
+    assert_eq!(diff, "/items/0/packed|put|0|1\n");
+    assert_eq!(sql("SELECT seq, ops > 0 FROM document_history('list/bag')").lines().count(), 2);
+    let wrong = shoal(dir, &["sql", "a.db", "SELECT * FROM bag AS OF 'abcdef0123'"]).error();
+    assert!(wrong.contains("no document has such a change"), "{wrong}");
+}

@@ -528,9 +528,24 @@ pub(crate) enum TableRefKind {
         name: ObjectName,
         arguments: Vec<Expr>,
     },
+    /// `table AS OF value`; the value is the one argument.
+    Past {
+        name: ObjectName,
+        point: PastPoint,
+        value: Vec<Expr>,
+    },
     Select(Box<Select>),
     /// A parenthesised join.
     Joined(Box<From>),
+}
+
+/// The meaning of the value behind `AS OF`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PastPoint {
+    /// `AS OF value`: a version, in words of whoever keeps versions.
+    Version,
+    /// `FOR SYSTEM_TIME AS OF value`: a time.
+    Time,
 }
 
 #[derive(Clone, Debug)]

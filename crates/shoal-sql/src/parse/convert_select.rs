@@ -4,8 +4,8 @@ use sqlite3_parser::ast as grammar;
 use sqlite3_parser::dialect::TokenType;
 
 use super::ast::{
-    CommonTable, CompoundOp, From, Indexed, Join, JoinConstraint, JoinKind, Name, ResultColumn,
-    Select, SelectClauses, SelectCore, TableRef, TableRefKind, Values, With,
+    CommonTable, CompoundOp, From, Indexed, Join, JoinConstraint, JoinKind, Name, PastPoint,
+    ResultColumn, Select, SelectClauses, SelectCore, TableRef, TableRefKind, Values, With,
 };
 use super::convert::{Converter, QUERY_DEPTH};
 use crate::Error;
@@ -216,7 +216,12 @@ impl Converter<'_> {
                 let name = self.object_name(name);
                 offset = name.database.as_ref().unwrap_or(&name.name).offset;
                 let arguments = self.exprs(arguments.unwrap_or_default())?;
-                (TableRefKind::Call { name, arguments }, self.alias(alias.as_ref()))
+                let is_here = |past: &&(usize, PastPoint)| past.0 == name.name.offset;
+                let kind = match self.tokens.past.iter().find(is_here) {
+                    Some(&(_, point)) => TableRefKind::Past { name, point, value: arguments },
+                    None => TableRefKind::Call { name, arguments },
+                };
+                (kind, self.alias(alias.as_ref()))
             }
             grammar::SelectTable::Select(select, alias) => {
                 let select = Box::new(self.select(select)?);

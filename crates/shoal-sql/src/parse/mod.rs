@@ -12,6 +12,7 @@ mod convert_ddl;
 mod convert_dml;
 mod convert_select;
 mod hint;
+mod past;
 mod plain_select;
 mod plain_table;
 mod shape;
@@ -65,7 +66,17 @@ pub(crate) fn parse(sql: &str) -> Result<Parsed, Error> {
 }
 
 /// Parses any statement by the grammar, from its tokens.
-fn by_grammar(mut tokens: Tokens<'_>) -> Result<Parsed, Error> {
+fn by_grammar(tokens: Tokens<'_>) -> Result<Parsed, Error> {
+    let Some(past::Rewritten { text, places }) = past::rewrite(&tokens)? else {
+        return by_grammar_alone(tokens);
+    };
+    let mut tokens = Tokens::new(&text)?;
+    tokens.past = places;
+    by_grammar_alone(tokens)
+}
+
+/// Parses a statement that SQLite's grammar knows.
+fn by_grammar_alone(mut tokens: Tokens<'_>) -> Result<Parsed, Error> {
     let arena = Bump::new();
     let kind = if tokens.take_analyze() { ast::Explain::Analyze } else { ast::Explain::Tree };
     let text = tokens.grammar_text();

@@ -11,6 +11,7 @@ use sqlite3_parser::dialect::TokenType;
 use sqlite3_parser::lexer::Splitter;
 use sqlite3_parser::lexer::sql::{Error as LexError, Tokenizer};
 
+use super::ast::PastPoint;
 use crate::Error;
 
 /// Parentheses may nest this deep.
@@ -36,6 +37,8 @@ pub(crate) struct Tokens<'a> {
     respelled: bool,
     /// The word `ANALYZE` behind `EXPLAIN`, unknown to the grammar there.
     analyze: Option<Range<usize>>,
+    /// The offsets of names in front of `AS OF`, which the grammar sees as calls.
+    pub(crate) past: Vec<(usize, PastPoint)>,
 }
 
 impl<'a> Tokens<'a> {
@@ -61,7 +64,7 @@ impl<'a> Tokens<'a> {
             }
             all.push(token);
         }
-        Ok(Tokens { sql, all, at: 0, respelled: lexer.respelled, analyze: None })
+        Ok(Tokens { sql, all, at: 0, respelled: lexer.respelled, analyze: None, past: Vec::new() })
     }
 
     /// Takes the word `ANALYZE` off `EXPLAIN ANALYZE SELECT ...`; false where there is none.

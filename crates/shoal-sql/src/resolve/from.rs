@@ -135,6 +135,9 @@ impl<'a> Resolver<'a> {
             TableRefKind::Call { name, arguments } => {
                 self.add_function(name, arguments, alias, nullable, joined)
             }
+            TableRefKind::Past { name, point, value } => {
+                self.add_past((name, *point), value, alias, nullable, joined)
+            }
             TableRefKind::Joined(from) if flat(from, nullable, &alias, joined) => {
                 let first = joined.tables.len();
                 self.add_join_tree(from, joined)?;

@@ -12,6 +12,7 @@ mod given;
 mod indexed;
 mod merge;
 pub(crate) mod names;
+mod past;
 pub(crate) mod push;
 mod recursion;
 mod row;

@@ -291,7 +291,7 @@ fn names(from: &From, name: &ast::Name) -> bool {
             found.database.is_none() && name.is(&found.name.text)
         }
         TableRefKind::Joined(from) => names(from, name),
-        TableRefKind::Call { .. } | TableRefKind::Select(_) => false,
+        TableRefKind::Call { .. } | TableRefKind::Past { .. } | TableRefKind::Select(_) => false,
     };
     is(&from.first) || from.joins.iter().any(|join| is(&join.table))
 }

@@ -35,11 +35,25 @@ impl<'a> Resolver<'a> {
             }
             return Err(Error::no_such(NameKind::Table, text, offset));
         };
-        let hidden = module.arguments();
-        if arguments.len() > hidden.len() {
-            let message = format!("too many arguments on {text}() - max {}", hidden.len());
+        let most = module.arguments().len();
+        if arguments.len() > most {
+            let message = format!("too many arguments on {text}() - max {most}");
             return Err(Error::meaning(message, offset));
         }
+        self.add_call(&Arc::clone(module), text, arguments, alias, nullable, joined)
+    }
+
+    /// Adds the rows of a module called with arguments, which may name the tables before.
+    pub(super) fn add_call(
+        &mut self,
+        module: &Arc<dyn Module>,
+        text: &str,
+        arguments: &'a [ast::Expr],
+        alias: Option<String>,
+        nullable: bool,
+        joined: &mut Joined<'a>,
+    ) -> Result<(), Error> {
+        let hidden = module.arguments();
         let bound = self.in_scope(joined.tables.clone(), Clause::From, |resolver| {
             let bound: Result<Vec<_>, _> =
                 arguments.iter().map(|expr| resolver.bind_expr(expr).map(Some)).collect();

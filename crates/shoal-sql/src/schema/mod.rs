@@ -18,7 +18,7 @@ use shoal_store::{ByteOrder, KeyColumn, KeyOrder, Locking, Pgno, Store, Transact
 
 pub(crate) use databases::{BESIDE, Beside, MAIN, Registered, TEMP};
 pub(crate) use module::{MadeRows, Modules};
-pub use module::{Module, ModuleContext, ModuleRows};
+pub use module::{Module, ModuleContext, ModuleRows, PAST_MODULE};
 pub(crate) use table::{Built, build as build_table, build_index, constant_default, view_table};
 pub(crate) use txns::{AttachedSnapshots, Snapshot, Txns};
 

@@ -14,6 +14,11 @@ use crate::Error;
 use crate::session::Session;
 use crate::value::Value;
 
+/// The name of the module that gives the rows of `table AS OF value`, if one is registered. Its
+/// arguments are the table's name, 1 for `FOR SYSTEM_TIME AS OF` or 0, and the value; its rows have
+/// the table's columns.
+pub const PAST_MODULE: &str = "AS OF";
+
 /// A table-valued function, or a table whose rows a program makes.
 pub trait Module: fmt::Debug + Send + Sync {
     /// The name in a `FROM`, compared in any case.

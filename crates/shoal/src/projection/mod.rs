@@ -7,6 +7,7 @@
 //! whoever writes to them but Shoal.
 
 mod define;
+mod past;
 mod rows;
 mod tables;
 mod touched;
@@ -24,6 +25,7 @@ use crate::tables as documents;
 use crate::{Database, Error};
 
 pub(crate) use define::{Definition, ProjectionStatement, parse};
+pub(crate) use past::{kept_definition, past_rows};
 use rows::Row;
 use tables::Statements;
 use touched::{Touched, touched};

@@ -1,0 +1,180 @@
+//! Documents read by statements of SQL, kept for the next one.
+//!
+//! A statement reads documents in its own transaction. A document kept from before serves when the
+//! end of its chunks is the same, and is carried on with the chunks behind it when there are more:
+//! the past of a document is asked for often, and reading 50,000 changes takes longer than any
+//! answer about them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use shoal_crdt::Document;
+use shoal_history::{ActorId, ChangeHash};
+use shoal_sql::{ModuleContext, Value};
+
+use crate::Error;
+use crate::intake::Intake;
+use crate::tables::{self, CHUNK, Last, heads_of_value};
+
+/// Documents kept, and the ops of all of them together.
+const DOCUMENTS_MAX: usize = 64;
+const OPS_MAX: u64 = 4 << 20;
+
+/// The documents that statements of one connection read last, the latest first.
+#[derive(Debug, Default)]
+pub(crate) struct Library {
+    kept: Mutex<Vec<Kept>>,
+}
+
+#[derive(Clone, Debug)]
+struct Kept {
+    doc: i64,
+    last: Last,
+    document: Arc<Document>,
+}
+
+/// A document as the tables name it.
+#[derive(Clone, Debug)]
+pub(crate) struct DocName {
+    pub(crate) id: i64,
+    pub(crate) name: String,
+}
+
+/// Runs a query within the statement.
+pub(crate) fn ask(
+    context: &ModuleContext<'_>,
+    sql: &str,
+    parameters: &[Value],
+    mut each: impl FnMut(&[Value]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut failed = None;
+    let asked = context.query(sql, parameters, |row| {
+        each(row).map_err(|error| {
+            let told = shoal_sql::Error::of_function(error.to_string());
+            failed = Some(error);
+            told
+        })
+    });
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(asked?),
+    }
+}
+
+/// The documents of the file, or those of one name, by name. None where the file has no documents.
+pub(crate) fn names(
+    context: &ModuleContext<'_>,
+    name: Option<&str>,
+) -> Result<Vec<DocName>, Error> {
+    let has_documents =
+        context.schema().is_some_and(|schema| schema.table(tables::CHUNK).is_some());
+    let mut names = Vec::new();
+    if !has_documents {
+        return Ok(names);
+    }
+    let each = |row: &[Value]| {
+        let [Value::Int(id), Value::Text(name)] = row else {
+            return Err(Error::Layout { table: tables::DOC });
+        };
+        let name = String::from_utf8_lossy(name).into_owned();
+        names.push(DocName { id: *id, name });
+        Ok(())
+    };
+    match name {
+        None => ask(context, "SELECT id, name FROM main._shoal_doc ORDER BY name", &[], each)?,
+        Some(name) => {
+            let sql = "SELECT id, name FROM main._shoal_doc WHERE name = ?1";
+            ask(context, sql, &[name.into()], each)?;
+        }
+    }
+    Ok(names)
+}
+
+impl Library {
+    /// The document of an id, as the statement's transaction has it.
+    pub(crate) fn document(
+        &self,
+        context: &ModuleContext<'_>,
+        doc: i64,
+    ) -> Result<Arc<Document>, Error> {
+        let found = {
+            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.iter().find(|kept| kept.doc == doc).cloned()
+        };
+        let last = last(context, doc)?;
+        let known = match found {
+            Some(kept) if kept.last == last => {
+                self.keep(kept.clone());
+                return Ok(kept.document);
+            }
+            // A transaction that was rolled back may have had other chunks at these places.
+            Some(kept) if kept.last.position < last.position => {
+                is_chunk(context, doc, &kept.last)?.then_some(kept)
+            }
+            _ => None,
+        };
+        let (after, mut document) = match known {
+            Some(kept) => (kept.last.position, (*kept.document).clone()),
+            None => (-1, Document::new(ActorId::new(&[0]))),
+        };
+        let first = tables::chunk_ids(doc).start() + after + 1;
+        let sql = "SELECT id, bytes FROM main._shoal_chunk WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
+        let ids = [Value::Int(first), Value::Int(*tables::chunk_ids(doc).end())];
+        let mut intake = Intake::new(&mut document);
+        ask(context, sql, &ids, |row| match row {
+            [Value::Int(rowid), Value::Blob(bytes)] => {
+                context.check()?;
+                intake.take(*rowid, bytes)
+            }
+            _ => Err(Error::Corrupt { table: CHUNK, rowid: first, why: "the chunk is no blob" }),
+        })?;
+        intake.finish()?;
+        let document = Arc::new(document);
+        self.keep(Kept { doc, last, document: Arc::clone(&document) });
+        Ok(document)
+    }
+
+    /// Puts a document first, and forgets the last where there are many.
+    fn keep(&self, new: Kept) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|known| known.doc != new.doc);
+        kept.insert(0, new);
+        let mut ops = 0;
+        let fits = kept.iter().take(DOCUMENTS_MAX).take_while(|kept| {
+            ops += kept.document.op_count();
+            ops <= OPS_MAX
+        });
+        let count = fits.count();
+        kept.truncate(count);
+    }
+}
+
+/// The end of a document's chunks.
+fn last(context: &ModuleContext<'_>, doc: i64) -> Result<Last, Error> {
+    let sql = "SELECT id, heads, waiting FROM main._shoal_chunk WHERE id BETWEEN ?1 AND ?2 \
+               ORDER BY id DESC LIMIT 1";
+    let ids = tables::chunk_ids(doc);
+    let mut last = Last::NONE;
+    ask(context, sql, &[Value::Int(*ids.start()), Value::Int(*ids.end())], |row| {
+        let [Value::Int(rowid), heads, Value::Int(waiting)] = row else {
+            return Err(Error::Layout { table: CHUNK });
+        };
+        let heads = heads_of_value(heads.as_ref(), CHUNK, *rowid)?;
+        let position = rowid - ids.start();
+        last = Last { position, heads, waiting: waiting.unsigned_abs() };
+        Ok(())
+    })?;
+    Ok(last)
+}
+
+/// True where the document's chunk at that place still has those heads.
+fn is_chunk(context: &ModuleContext<'_>, doc: i64, last: &Last) -> Result<bool, Error> {
+    let rowid = tables::chunk_ids(doc).start() + last.position;
+    let mut is_same = false;
+    let sql = "SELECT heads FROM main._shoal_chunk WHERE id = ?1";
+    ask(context, sql, &[Value::Int(rowid)], |row| {
+        let heads: Vec<ChangeHash> = heads_of_value(row[0].as_ref(), CHUNK, rowid)?;
+        is_same = heads == last.heads;
+        Ok(())
+    })?;
+    Ok(is_same)
+}
