@@ -29,6 +29,8 @@ pub struct PageEdit<'a> {
     bytes: &'a mut [u8],
     pgno: Pgno,
     usable: usize,
+    /// True where freed bytes become zeroes.
+    wipes: bool,
 }
 
 impl<'a> PageEdit<'a> {
@@ -38,7 +40,14 @@ impl<'a> PageEdit<'a> {
     /// As [`Page::new`].
     pub fn new(bytes: &'a mut [u8], pgno: Pgno, usable: usize) -> Result<PageEdit<'a>, Corrupt> {
         Page::new(bytes, pgno, usable)?;
-        Ok(PageEdit { bytes, pgno, usable })
+        Ok(PageEdit { bytes, pgno, usable, wipes: false })
+    }
+
+    /// The same with the bytes of removed cells overwritten by zeroes, or not.
+    #[must_use]
+    pub fn wiping(mut self, wipes: bool) -> PageEdit<'a> {
+        self.wipes = wipes;
+        self
     }
 
     /// Makes page `pgno` an empty page of `kind` and views it. The reserved bytes stay, and so does
@@ -55,7 +64,7 @@ impl<'a> PageEdit<'a> {
     ) -> PageEdit<'a> {
         let start = header_start(pgno);
         bytes[start..usable].fill(0);
-        let mut edit = PageEdit { bytes, pgno, usable };
+        let mut edit = PageEdit { bytes, pgno, usable, wipes: false };
         let mut header = edit.header_edit();
         header.kind(kind.byte()).content_start((usable % 65536) as u16);
         if let Some(child) = right_child {
@@ -264,6 +273,9 @@ impl<'a> PageEdit<'a> {
         let count = page.cell_count();
         if offset + size > self.usable {
             return Err(page.corrupt("has a cell that passes its end, offset", offset));
+        }
+        if self.wipes {
+            self.bytes[offset..offset + size].fill(0);
         }
         self.free(offset, size)?;
         let pointers = self.pointers();

@@ -11,7 +11,7 @@ use shoal_format::{Corrupt, FileHeader, PageEdit, Pgno};
 
 use crate::header::FileState;
 use crate::page::PageRef;
-use crate::{Error, Transaction};
+use crate::{Error, SecureDelete, Transaction};
 
 /// A moment of a transaction to go back to; see [`Transaction::savepoint`].
 #[derive(Debug)]
@@ -291,7 +291,8 @@ impl Transaction {
         if self.changes_mut()?.get(pgno).is_none() {
             self.btree_page(pgno)?.check()?;
         }
-        Ok(PageEdit::new(self.edit(pgno)?, pgno, usable)?)
+        let wipes = self.secure_delete() != SecureDelete::Off;
+        Ok(PageEdit::new(self.edit(pgno)?, pgno, usable)?.wiping(wipes))
     }
 
     /// Replaces the content of page `pgno` by zeroes and lets `fill` write the new content. Unless

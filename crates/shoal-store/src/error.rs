@@ -95,6 +95,12 @@ pub enum Error {
         /// The most there can be.
         max: u64,
     },
+    /// A file name that is a URI asks for what there is not, in SQLite's words.
+    #[error("{why}")]
+    Uri {
+        /// The fault.
+        why: String,
+    },
     /// The caller broke a rule of this crate.
     #[error("misuse of the store: {0}")]
     Misuse(&'static str),

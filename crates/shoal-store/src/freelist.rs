@@ -3,7 +3,7 @@
 use shoal_format::freelist::Trunk;
 use shoal_format::{Corrupt, Pgno};
 
-use crate::{Error, Transaction};
+use crate::{Error, SecureDelete, Transaction};
 
 impl Transaction {
     /// Returns a page to be written: one from the freelist, or a new one at the end of the file.
@@ -77,11 +77,12 @@ impl Transaction {
             if leaves < Trunk::max_written(usable) {
                 Trunk::push(self.edit(head)?, leaves, pgno);
                 self.file.header.freelist_count = count;
+                let wipes = self.secure_delete() == SecureDelete::On;
                 let changes = self.changes_mut()?;
-                if pgno.get() <= changes.original.page_count {
+                if pgno.get() <= changes.original.page_count && !wipes {
                     changes.forget(pgno);
                 } else {
-                    // The file must grow to where this page is, so the page is written.
+                    // The file must grow to where this page is, or hold zeroes there.
                     self.rewrite(pgno, true, |_| Ok(()))?;
                 }
                 return Ok(());

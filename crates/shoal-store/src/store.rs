@@ -13,6 +13,8 @@ use crate::codec::{CodedFile, PageCodec};
 use crate::header::{FileState, beside};
 use crate::image::{Image, Snapshot};
 use crate::settings::{NewFile, Rollback, Settings};
+use crate::tuning::Tuning;
+use crate::uri::FileUri;
 use crate::wal::{Checkpoint, CheckpointMode, LogView, Since, WalState};
 use crate::{Error, Transaction, recovery};
 
@@ -118,6 +120,7 @@ pub(crate) struct Inner {
     pub(crate) file: Box<dyn File>,
     pub(crate) options: Options,
     settings: Mutex<Settings>,
+    pub(crate) tuning: Tuning,
     pub(crate) state: Mutex<State>,
 }
 
@@ -174,7 +177,9 @@ impl Store {
         let state = Mutex::new(State::default());
         let path = path.to_path_buf();
         let settings = Mutex::new(Settings::new(options.busy_timeout));
-        let inner = Arc::new(Inner { vfs, path, real_path, file, options, settings, state });
+        let tuning = Tuning::new(options.cache_pages);
+        let inner =
+            Arc::new(Inner { vfs, path, real_path, file, options, settings, tuning, state });
         let store = Store { inner };
         match store.inner.try_begin() {
             Ok((_, snapshot)) => {
@@ -189,10 +194,26 @@ impl Store {
         Ok(store)
     }
 
+    /// Opens the database called `name`: a path, `:memory:`, or a URI ([`FileUri`]).
+    ///
+    /// # Errors
+    /// As [`Store::open`]; [`Error::Uri`].
+    pub fn open_named(vfs: Arc<dyn Vfs>, name: &Path, options: Options) -> Result<Store, Error> {
+        let Some(uri) = FileUri::parse(name)? else {
+            return Store::open_with(vfs, name, options);
+        };
+        if uri.is_memory || uri.path == Path::new(":memory:") || uri.path.as_os_str().is_empty() {
+            return Ok(Store::memory());
+        }
+        let access = uri.access_within(options.access)?;
+        let locking = if uri.is_immutable { Locking::Exclusive } else { options.locking };
+        Store::open_with(vfs, &uri.path, Options { access, locking, ..options })
+    }
+
     /// Opens another database with the settings of this one, in the same place as this one's
     /// files; among the system's files when this one is in memory. The file must exist; a file
     /// only readable is opened for reading. `:memory:` and an empty path are an empty database
-    /// in memory.
+    /// in memory; a URI is read as by [`Store::open_named`].
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -208,7 +229,8 @@ impl Store {
         };
         let open = |access| {
             let options = Options { access, ..inner.options.clone() };
-            let store = Store::open_with(Arc::clone(&vfs), path, options)?;
+            let store = Store::open_named(Arc::clone(&vfs), path, options)?;
+            store.set_secure_delete(self.secure_delete());
             let Settings { busy_timeout, wal_autocheckpoint, .. } = self.settings();
             let own = store.settings();
             store.set_settings(Settings { busy_timeout, wal_autocheckpoint, ..own });
@@ -229,6 +251,9 @@ impl Store {
     /// # Errors
     /// [`Error::Vfs`].
     pub fn temporary_file(&self) -> Result<Box<dyn File>, Error> {
+        if self.inner.tuning.keeps_temporary_in_memory() {
+            return Ok(MemVfs::new().open_temporary()?);
+        }
         let file = match self.inner.path == Path::new(":memory:") {
             #[cfg(unix)]
             true => shoal_vfs::OsVfs.open_temporary()?,
@@ -315,6 +340,12 @@ impl Store {
             start.elapsed() < timeout
         };
         log.checkpoint(inner, mode, &wait)
+    }
+
+    /// The frames of the write-ahead log as of this store's last commit or transaction; `None`
+    /// without a log.
+    pub fn log_frames(&self) -> Option<u32> {
+        self.inner.state().wal.frames()
     }
 
     /// The settings open to change.
@@ -488,7 +519,7 @@ impl Inner {
         }
         if before == Some(file)
             && let Some(image) = &state.image
-            && image.kept() <= self.options.cache_pages
+            && image.kept() <= self.tuning.cache_pages(file.header.page_size)
         {
             return Ok((file, Snapshot { image: Arc::clone(image), mapping: None, log: None }));
         }
@@ -533,7 +564,8 @@ impl Inner {
         };
         let found = state.wal.begin(self, read, before)?;
         let old = state.image.take();
-        let old = old.filter(|it| it.kept() <= self.options.cache_pages && !it.is_mapped());
+        let kept_max = self.tuning.cache_pages(found.file.header.page_size);
+        let old = old.filter(|it| it.kept() <= kept_max && !it.is_mapped());
         let image = match (found.since, old) {
             (Since::Unchanged, Some(image)) => image,
             (Since::Pages(pages), Some(image)) => {
@@ -552,7 +584,7 @@ impl Inner {
         let only_read = self.options.access == Access::ReadOnly;
         let unchanging = self.options.locking == Locking::Exclusive && only_read;
         let is_long = unchanging && file.byte_len() >= MAPPED_MIN;
-        if is_long || file.page_count as usize > self.options.cache_pages {
+        if is_long || file.page_count as usize > self.tuning.cache_pages(file.header.page_size) {
             let mapping = self.map(file)?;
             if mapping.is_some() {
                 let image = Arc::new(Image::mapped(file));

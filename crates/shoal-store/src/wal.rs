@@ -300,6 +300,11 @@ impl WalState {
         self.known = Some(header);
     }
 
+    /// The frames of the log as of this store's last look or commit; `None` before there is one.
+    pub(crate) fn frames(&self) -> Option<u32> {
+        self.known.map(|known| known.frames)
+    }
+
     /// Forgets the state of the log.
     pub(crate) fn forget(&mut self) {
         self.known = None;
