@@ -7,6 +7,7 @@ use std::path::Path;
 use shoal::{Access, Database, Document, Environment};
 use shoal_crdt::LoadOptions;
 use shoal_sql::Connection;
+use shoal_store::FileUri;
 use shoal_vfs::{VfsError, read_file, replace_file};
 
 use crate::failure::Failure;
@@ -93,8 +94,13 @@ pub(crate) fn save(place: &Place, document: &mut Document) -> Result<(), Failure
     }
 }
 
-/// True when anything exists at `path`.
+/// True when anything exists at `path`, a path or a URI; a database in memory does.
 pub(crate) fn exists(path: &Path) -> Result<bool, Failure> {
+    let uri = FileUri::parse(path).map_err(|error| about(path, &error))?;
+    if uri.as_ref().is_some_and(|uri| uri.is_memory) {
+        return Ok(true);
+    }
+    let path = uri.as_ref().map_or(path, |uri| &uri.path);
     path.try_exists().map_err(|error| Failure::at(path.display(), error))
 }
 

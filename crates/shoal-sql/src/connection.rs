@@ -1,6 +1,7 @@
 //! Connections: one user of one open file.
 
 pub(crate) mod attached;
+pub(crate) mod blob;
 mod data_version;
 mod follow;
 mod functions;
@@ -37,6 +38,7 @@ use crate::write::references::{self, Outstanding};
 use crate::write::{self, TableWriter};
 use crate::{Error, plan};
 use attached::{Databases, Schemas};
+pub use blob::Blob;
 use data_version::DataVersions;
 pub use follow::TableState;
 use pinned::Pinned;
@@ -845,6 +847,7 @@ impl Connection {
                 return Err(Error::CommitRefused);
             }
             let before = self.data_versions.knows(database).then(|| transaction.began_at());
+            let is_wal = transaction.header().is_wal();
             if let Err(error) = transaction.commit() {
                 self.hooks.rolled_back();
                 return Err(error.into());
@@ -857,6 +860,12 @@ impl Connection {
                 && let Ok(after) = store.version()
             {
                 self.data_versions.own_commit(database, &before, after);
+            }
+            if let Some(hook) = &mut self.hooks.wal
+                && is_wal
+                && let Some(frames) = store.log_frames()
+            {
+                hook(self.control.rows.database(database), frames);
             }
         }
         Ok(())

@@ -61,8 +61,8 @@ pub enum Error {
     /// A row may not be stored.
     #[error("{constraint} constraint failed{}{place}", if place.is_empty() { "" } else { ": " })]
     Constraint {
-        /// `UNIQUE`, `NOT NULL`, `CHECK`, `PRIMARY KEY`, `FOREIGN KEY` or `datatype`.
-        constraint: &'static str,
+        /// The kind of constraint; displayed as `UNIQUE`, `NOT NULL`, `CHECK` or `FOREIGN KEY`.
+        constraint: ConstraintKind,
         /// The columns or the constraint's name; empty for a foreign key.
         place: String,
     },
@@ -86,6 +86,16 @@ pub enum Error {
         /// The fault of the object.
         why: String,
     },
+    /// A value of another type than its column of a `STRICT` table.
+    #[error("cannot store {class} value in {declared} column {place}")]
+    Datatype {
+        /// The type of the value.
+        class: String,
+        /// The type of the column.
+        declared: String,
+        /// The column.
+        place: String,
+    },
     /// A value unfit for its use: raised while the statement runs.
     #[error("{message}")]
     Runtime {
@@ -104,6 +114,35 @@ pub enum Error {
     /// The file could not be read or written, or its pages are damaged.
     #[error(transparent)]
     Store(shoal_store::Error),
+}
+
+/// The kinds of constraints on rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConstraintKind {
+    /// `UNIQUE`, of a constraint or an index.
+    Unique,
+    /// A primary key, reported as `UNIQUE`, in SQLite's words.
+    PrimaryKey,
+    /// A rowid without a name, reported as `UNIQUE`.
+    Rowid,
+    /// `NOT NULL`.
+    NotNull,
+    /// `CHECK`.
+    Check,
+    /// `FOREIGN KEY`.
+    ForeignKey,
+}
+
+impl fmt::Display for ConstraintKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ConstraintKind::Unique | ConstraintKind::PrimaryKey | ConstraintKind::Rowid => "UNIQUE",
+            ConstraintKind::NotNull => "NOT NULL",
+            ConstraintKind::Check => "CHECK",
+            ConstraintKind::ForeignKey => "FOREIGN KEY",
+        })
+    }
 }
 
 /// The effect of a `RAISE` in a trigger's program.

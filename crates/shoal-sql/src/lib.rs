@@ -27,6 +27,7 @@ mod plan;
 mod pool;
 mod reader;
 mod resolve;
+mod result_code;
 mod rows;
 mod schema;
 mod session;
@@ -36,21 +37,24 @@ mod typed;
 mod value;
 mod write;
 
-pub use connection::{Connection, Statement, TableState};
-pub use error::{Error, NameKind, Raise};
+pub use connection::{Blob, Connection, Statement, TableState};
+pub use error::{ConstraintKind, Error, NameKind, Raise};
 pub use functions::{Aggregate, ArgumentCount, FunctionFlags};
 pub use index_reader::IndexReader;
 pub use layer::{Layer, LayerRow, ViewBuilder};
 pub use parse::Statements;
 pub use pool::Pool;
 pub use reader::TableReader;
+pub use result_code::ResultCode;
 pub use rows::{Row, Rows};
 pub use schema::{
     Column, Index, Module, ModuleContext, ModuleRows, Object, PAST_MODULE, Schema, Table, View,
 };
 #[doc(hidden)]
 pub use session::forced::{Forced, ForcedAccess, ForcedCarrier, ForcedChoice, ForcedJoin};
-pub use session::{ChangeKind, CommitHook, Interrupter, Limits, RollbackHook, RowChange, RowHook};
+pub use session::{
+    ChangeKind, CommitHook, Interrupter, Limits, RollbackHook, RowChange, RowHook, WalHook,
+};
 pub use table_function::{TableFunction, TableFunctionRows};
 pub use top_k::Scored;
 pub use typed::{Decimal, Guid, NotTyped};

@@ -4,7 +4,8 @@
 
 mod write_support;
 
-use write_support::script;
+use shoal_sql::Connection;
+use write_support::{run_shoal, run_sqlite, script, sqlite};
 
 const LOG: &str = "CREATE TABLE log (n INTEGER PRIMARY KEY, what, o, x)";
 
@@ -147,4 +148,29 @@ fn views() {
         "DROP VIEW v",
         "SELECT type, name FROM sqlite_schema",
     ]);
+}
+
+#[test]
+fn programs_run_each_other_a_thousand_deep() {
+    let depth = |depth: i64| {
+        let mut ours = Connection::open(shoal_store::Store::memory()).unwrap();
+        let theirs = sqlite(None);
+        let mut last = (Ok(Vec::new()), Ok(Vec::new()));
+        for sql in [
+            "PRAGMA recursive_triggers = on",
+            "CREATE TABLE t (n)",
+            "CREATE TRIGGER tr AFTER INSERT ON t WHEN new.n > 0 BEGIN \
+                INSERT INTO t VALUES (new.n - 1); END",
+            &format!("INSERT INTO t VALUES ({depth})"),
+        ] {
+            last = (run_shoal(&mut ours, sql), run_sqlite(&theirs, sql));
+        }
+        assert_eq!(last.0, last.1, "{depth}");
+        let count = "SELECT count(*), sum(n) FROM t";
+        assert_eq!(run_shoal(&mut ours, count), run_sqlite(&theirs, count), "{depth}");
+        last.0.is_ok()
+    };
+    assert!(depth(49) && depth(50) && depth(120) && depth(998));
+    // WHEN is part of the program: it runs once more than it inserts.
+    assert!(depth(999) && !depth(1000) && !depth(1500));
 }

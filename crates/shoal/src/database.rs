@@ -6,7 +6,7 @@ use std::path::Path;
 use shoal_crdt::Document;
 use shoal_history::ChangeHash;
 use shoal_sql::Connection;
-use shoal_store::{Access, Store, Version};
+use shoal_store::{Access, Options, Store, Version};
 
 use crate::layout::{self, Layout};
 use crate::open_document::{self, Stored};
@@ -47,7 +47,8 @@ impl Database {
     /// [`Error::Store`] when the file cannot be opened, [`Error::Sql`] when its schema cannot be
     /// read.
     pub fn open(environment: Environment, path: &Path, access: Access) -> Result<Self, Error> {
-        Self::over(environment.clone(), Store::open(environment.vfs(), path, access)?)
+        let store = Store::open_named(environment.vfs(), path, Options::new(access))?;
+        Self::over(environment, store)
     }
 
     /// A database in memory, gone with the value.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::Connection;
-use crate::session::{CommitHook, RollbackHook, RowHook};
+use crate::session::{CommitHook, RollbackHook, RowHook, WalHook};
 
 impl Connection {
     /// Calls `hook` after each row inserted, changed or deleted in a file's table, by statements of
@@ -54,6 +54,16 @@ impl Connection {
     /// hook. Silent are `ROLLBACK TO`, and the end of a connection with an open transaction.
     pub fn set_rollback_hook(&mut self, hook: Option<RollbackHook>) {
         self.hooks.rollback = hook;
+    }
+
+    /// Calls `hook` after each commit to a write-ahead log, with the name of the database and the
+    /// frames in its log. The commit is durable by then, and nothing the hook does takes it back.
+    /// Checkpoints by themselves go on
+    /// ([`Settings::wal_autocheckpoint`](shoal_store::Settings::wal_autocheckpoint)), and come
+    /// before the call; a program that decides itself sets them to 0. Takes the place of the hook
+    /// before; `None` removes the hook.
+    pub fn set_wal_hook(&mut self, hook: Option<WalHook>) {
+        self.hooks.wal = hook;
     }
 
     /// Calls `handler` every `steps` steps of running statements, 0 counting as 1. A step is a page

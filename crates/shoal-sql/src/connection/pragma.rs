@@ -3,7 +3,9 @@
 
 use shoal_store::{JournalMode, Rollback, TextEncoding, Transaction};
 
-use super::store_pragma::{busy_timeout_ms, journal_mode_name, synchronous_number};
+use super::store_pragma::{
+    busy_timeout_ms, journal_mode_name, secure_delete_number, synchronous_number,
+};
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::ast::{Name, ObjectName, PragmaArgument};
@@ -54,10 +56,12 @@ pub(crate) enum Kind {
     QuickCheck,
     RecursiveTriggers,
     SchemaVersion,
+    SecureDelete,
     Synchronous,
     TableInfo,
     TableList,
     TableXinfo,
+    TempStore,
     UserVersion,
     WalAutocheckpoint,
     WalCheckpoint,
@@ -113,15 +117,14 @@ const KINDS: &[(&str, Kind)] = &[
     ("recursive_triggers", Kind::RecursiveTriggers),
     ("reverse_unordered_selects", Kind::Fixed(&["reverse_unordered_selects"], 0)),
     ("schema_version", Kind::SchemaVersion),
-    ("secure_delete", Kind::Fixed(&["secure_delete"], 0)),
+    ("secure_delete", Kind::SecureDelete),
     ("short_column_names", Kind::Fixed(&["short_column_names"], 1)),
     ("soft_heap_limit", Kind::Fixed(&["soft_heap_limit"], 0)),
     ("synchronous", Kind::Synchronous),
     ("table_info", Kind::TableInfo),
     ("table_list", Kind::TableList),
     ("table_xinfo", Kind::TableXinfo),
-    // What does not fit into memory goes into files, as SQLite does unless it is built otherwise.
-    ("temp_store", Kind::Fixed(&["temp_store"], 0)),
+    ("temp_store", Kind::TempStore),
     ("threads", Kind::Fixed(&["threads"], 0)),
     ("trusted_schema", Kind::Fixed(&["trusted_schema"], 1)),
     ("user_version", Kind::UserVersion),
@@ -165,6 +168,7 @@ impl Pragma {
             Kind::JournalMode | Kind::Synchronous | Kind::BusyTimeout => true,
             Kind::WalAutocheckpoint | Kind::WalCheckpoint => true,
             Kind::PageSize | Kind::Encoding => true,
+            Kind::CacheSize | Kind::SecureDelete | Kind::TempStore => true,
             Kind::LockingMode => pragma.argument_is("normal"),
             Kind::Fixed(_, number) => pragma.argument_is(&number.to_string()),
             Kind::ForeignKeys | Kind::DeferForeignKeys => true,
@@ -217,7 +221,7 @@ impl Pragma {
     }
 
     /// The argument as a switch, as SQLite reads words and numbers.
-    fn is_on(&self) -> bool {
+    pub(super) fn is_on(&self) -> bool {
         let word = self.text().unwrap_or_default().to_ascii_lowercase();
         let number = word.parse::<i64>().is_ok_and(|number| number != 0);
         number || ["on", "yes", "true"].contains(&word.as_str())
@@ -268,7 +272,12 @@ impl Pragma {
     pub(crate) fn columns(&self) -> Vec<String> {
         let names: &[&str] = match self.kind {
             _ if self.writes() || self.flags(Flags::default()).is_some() => &[],
-            Kind::DeferForeignKeys | Kind::Synchronous | Kind::PageSize | Kind::Encoding
+            Kind::DeferForeignKeys
+            | Kind::Synchronous
+            | Kind::PageSize
+            | Kind::Encoding
+            | Kind::CacheSize
+            | Kind::TempStore
                 if self.argument.is_some() =>
             {
                 &[]
@@ -337,6 +346,8 @@ impl Kind {
             Kind::AutoVacuum => &["auto_vacuum"],
             Kind::BusyTimeout => &["timeout"],
             Kind::CacheSize => &["cache_size"],
+            Kind::SecureDelete => &["secure_delete"],
+            Kind::TempStore => &["temp_store"],
             Kind::Fixed(names, _) => names,
             Kind::LockingMode => &["locking_mode"],
             Kind::CollationList => &["seq", "name"],
@@ -417,7 +428,9 @@ impl Kind {
                 _ => 2,
             }),
             Kind::BusyTimeout => number(busy_timeout_ms(&transaction.settings())),
-            Kind::CacheSize => number(schema.settings().cache_pages),
+            Kind::CacheSize => number(transaction.cache_size()),
+            Kind::SecureDelete => number(secure_delete_number(transaction.secure_delete())),
+            Kind::TempStore => number(txns.of(MAIN)?.temp_store().into()),
             Kind::LockingMode => {
                 let exclusive = schema.settings().exclusive;
                 vec![vec![if exclusive { "exclusive" } else { "normal" }.into()]]

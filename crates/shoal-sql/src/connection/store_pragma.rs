@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use shoal_store::{
-    CheckpointMode, JournalMode, Mode, Rollback, Settings, Store, Synchronous, TextEncoding,
+    CheckpointMode, JournalMode, Mode, Rollback, SecureDelete, Settings, Store, Synchronous,
+    TextEncoding,
 };
 
 use super::attached::Databases;
@@ -34,6 +35,14 @@ pub(super) fn synchronous_number(level: Synchronous) -> i64 {
     LEVELS.iter().zip(0..).find(|(known, _)| **known == level).map_or(2, |(_, number)| number)
 }
 
+pub(super) fn secure_delete_number(secure_delete: SecureDelete) -> i64 {
+    match secure_delete {
+        SecureDelete::Off => 0,
+        SecureDelete::On => 1,
+        SecureDelete::Fast => 2,
+    }
+}
+
 pub(super) fn busy_timeout_ms(settings: &Settings) -> i64 {
     i64::try_from(settings.busy_timeout.as_millis()).unwrap_or(i64::MAX)
 }
@@ -43,9 +52,13 @@ impl Pragma {
     pub(super) fn is_of_store(&self) -> bool {
         match self.kind() {
             Kind::WalCheckpoint => true,
-            Kind::BusyTimeout | Kind::JournalMode | Kind::Synchronous | Kind::WalAutocheckpoint => {
-                self.argument().is_some()
-            }
+            Kind::BusyTimeout
+            | Kind::CacheSize
+            | Kind::JournalMode
+            | Kind::SecureDelete
+            | Kind::Synchronous
+            | Kind::TempStore
+            | Kind::WalAutocheckpoint => self.argument().is_some(),
             _ => self.shapes_new_file(),
         }
     }
@@ -72,7 +85,12 @@ impl Pragma {
             Some(name) if name.eq_ignore_ascii_case("temp") => return Ok(Vec::new()),
             Some(name) if name.eq_ignore_ascii_case("main") => vec![main],
             Some(name) => vec![databases.store(name).ok_or_else(|| unknown_database(name))?],
-            None if self.kind() == Kind::Synchronous || self.shapes_new_file() => vec![main],
+            _ if self.kind() == Kind::TempStore => vec![main],
+            None if matches!(self.kind(), Kind::Synchronous | Kind::CacheSize)
+                || self.shapes_new_file() =>
+            {
+                vec![main]
+            }
             None => std::iter::once(main).chain(databases.stores()).collect(),
         };
         let mut rows = None;
@@ -93,6 +111,26 @@ impl Pragma {
                 settings.busy_timeout = Duration::from_millis(ms);
                 store.set_settings(settings);
                 Some(vec![Value::Int(busy_timeout_ms(&settings))])
+            }
+            Kind::CacheSize => {
+                store.set_cache_size(number.clamp(i64::from(i32::MIN) + 1, i32::MAX.into()));
+                None
+            }
+            Kind::SecureDelete => {
+                let wanted = match () {
+                    () if self.argument_is("fast") => SecureDelete::Fast,
+                    () if self.is_on() => SecureDelete::On,
+                    () => SecureDelete::Off,
+                };
+                store.set_secure_delete(wanted);
+                Some(vec![Value::Int(secure_delete_number(wanted))])
+            }
+            Kind::TempStore => {
+                let words = [("default", 0), ("file", 1), ("memory", 2), ("1", 1), ("2", 2)];
+                let place = words.iter().find(|(word, _)| self.argument_is(word));
+                let place = place.map_or(0, |(_, place)| *place);
+                store.set_temp_store(place);
+                None
             }
             Kind::WalAutocheckpoint => {
                 settings.wal_autocheckpoint =

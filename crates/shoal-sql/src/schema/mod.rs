@@ -275,18 +275,12 @@ pub(crate) struct Flags {
 /// Settings of an open file, as shown by pragmas.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Settings {
-    pub(crate) cache_pages: i64,
     pub(crate) exclusive: bool,
 }
 
 impl Settings {
     fn of(store: &Store) -> Settings {
-        let options = store.options();
-        let int = |number: u128| i64::try_from(number).unwrap_or(i64::MAX);
-        Settings {
-            cache_pages: int(options.cache_pages as u128),
-            exclusive: options.locking == Locking::Exclusive,
-        }
+        Settings { exclusive: store.options().locking == Locking::Exclusive }
     }
 }
 

@@ -85,6 +85,11 @@ pub type CommitHook = Box<dyn FnMut() -> bool + Send>;
 /// [`Connection::set_rollback_hook`]: crate::Connection::set_rollback_hook
 pub type RollbackHook = Box<dyn FnMut() + Send>;
 
+/// Called after a commit to a write-ahead log ([`Connection::set_wal_hook`]).
+///
+/// [`Connection::set_wal_hook`]: crate::Connection::set_wal_hook
+pub type WalHook = Box<dyn FnMut(&str, u32) + Send>;
+
 /// The row hooks of a connection, and names for their databases.
 #[derive(Clone, Default)]
 pub(crate) struct RowHooks {
@@ -143,6 +148,7 @@ fn lock<T: ?Sized>(hook: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) struct TransactionHooks {
     pub(crate) commit: Option<CommitHook>,
     pub(crate) rollback: Option<RollbackHook>,
+    pub(crate) wal: Option<WalHook>,
 }
 
 impl TransactionHooks {
@@ -164,6 +170,7 @@ impl fmt::Debug for TransactionHooks {
         f.debug_struct("TransactionHooks")
             .field("commit", &self.commit.is_some())
             .field("rollback", &self.rollback.is_some())
+            .field("wal", &self.wal.is_some())
             .finish()
     }
 }

@@ -16,7 +16,7 @@ use shoal_store::vfs::File;
 use crate::Error;
 pub(crate) use control::Control;
 pub use control::{Interrupter, Limits};
-pub use hooks::{ChangeKind, CommitHook, RollbackHook, RowChange, RowHook};
+pub use hooks::{ChangeKind, CommitHook, RollbackHook, RowChange, RowHook, WalHook};
 pub(crate) use hooks::{RowHooks, RowImage, TransactionHooks};
 pub(crate) use statement::{Environment, Room, StatementSession};
 

@@ -170,7 +170,8 @@ impl Changer {
                 }
                 resolution => {
                     let place = check.unique.place(&self.rows.table);
-                    return Err(failure("UNIQUE", place, Some(resolution)));
+                    let kind = check.unique.kind(&self.rows.table);
+                    return Err(failure(kind, place, Some(resolution)));
                 }
             }
         }
@@ -179,7 +180,8 @@ impl Changer {
             for check in &self.unique {
                 if self.other(context, check.unique, row, replacing)?.is_some() {
                     let place = check.unique.place(&self.rows.table);
-                    return Err(failure("UNIQUE", place, None));
+                    let kind = check.unique.kind(&self.rows.table);
+                    return Err(failure(kind, place, None));
                 }
             }
         }

@@ -7,6 +7,7 @@ use super::row::{Row, RowEnv};
 use super::rows::Rows;
 use super::{Done, Failure};
 use crate::Error;
+use crate::error::ConstraintKind;
 use crate::exec::{Place, RowExpr};
 use crate::parse::ast::{Conflict, Expr, ExprKind, Quote};
 use crate::schema::{Column, IndexOrigin, Schema, Table};
@@ -119,7 +120,7 @@ impl Constraints {
             if statement == Some(Conflict::Ignore) {
                 return Ok(false);
             }
-            return Err(failure("CHECK", label.clone(), statement));
+            return Err(failure(ConstraintKind::Check, label.clone(), statement));
         }
         Ok(true)
     }
@@ -151,7 +152,7 @@ impl Constraints {
                 _ => {}
             }
             let place = format!("{}.{}", table.name, column.name);
-            return Err(failure("NOT NULL", place, Some(resolution)));
+            return Err(failure(ConstraintKind::NotNull, place, Some(resolution)));
         }
         Ok(true)
     }
@@ -195,6 +196,20 @@ fn unique_order(table: &Table) -> Vec<Unique> {
 }
 
 impl Unique {
+    /// The kind of constraint that a second row with the same key breaks.
+    pub(crate) fn kind(self, table: &Table) -> ConstraintKind {
+        match self {
+            Unique::Key if !table.without_rowid && table.rowid_alias.is_none() => {
+                ConstraintKind::Rowid
+            }
+            Unique::Key => ConstraintKind::PrimaryKey,
+            Unique::Index(index) => match table.indexes[index].origin {
+                IndexOrigin::PrimaryKey => ConstraintKind::PrimaryKey,
+                _ => ConstraintKind::Unique,
+            },
+        }
+    }
+
     /// The columns, as SQLite names them in its message.
     pub(crate) fn place(self, table: &Table) -> String {
         let name = |column: usize| format!("{}.{}", table.name, table.columns[column].name);
@@ -218,7 +233,7 @@ impl Unique {
 
 /// A failed constraint. `OR REPLACE` where nothing can be replaced stops the statement.
 pub(crate) fn failure(
-    constraint: &'static str,
+    constraint: ConstraintKind,
     place: String,
     resolution: Option<Conflict>,
 ) -> Failure {
@@ -253,10 +268,7 @@ fn check_types(table: &Table, row: &Row) -> Result<(), Failure> {
                 value => value.type_name().to_ascii_uppercase(),
             };
             let place = format!("{}.{}", table.name, column.name);
-            return Err(Error::runtime(format!(
-                "cannot store {class} value in {declared} column {place}"
-            ))
-            .into());
+            return Err(Error::Datatype { class, declared, place }.into());
         }
     }
     Ok(())

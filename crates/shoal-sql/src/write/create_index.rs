@@ -13,7 +13,7 @@ use super::target::writable_table;
 use super::triggers::Within;
 use super::{Context, Done, Kind, text};
 use crate::Error;
-use crate::error::NameKind;
+use crate::error::{ConstraintKind, NameKind};
 use crate::parse::ast::{CreateIndex, Expr, ExprKind, Name, ObjectName, Quote};
 use crate::schema::{Column, Index, IndexColumn, IndexSource, Table, build_index};
 use crate::value::Value;
@@ -154,7 +154,7 @@ pub(crate) fn fill(
             Some(columns) => columns.join(", "),
             None => format!("index '{}'", index.name),
         };
-        return Err(Error::Constraint { constraint: "UNIQUE", place });
+        return Err(Error::Constraint { constraint: ConstraintKind::Unique, place });
     }
     entries.append_to(context.transaction, index.root)
 }

@@ -15,7 +15,7 @@ use super::rows::Rows;
 use super::triggers::{Within, fire};
 use super::{Context, Done, Failure};
 use crate::Error;
-use crate::error::NameKind;
+use crate::error::{ConstraintKind, NameKind};
 use crate::parse::ast::{Conflict, TriggerEvent};
 use crate::schema::{ForeignKey, Object, Table};
 use crate::value::{Value, to_int};
@@ -97,7 +97,7 @@ impl Violations {
 
 /// `FOREIGN KEY constraint failed`, whatever the `OR` clause.
 pub(crate) fn failed() -> Failure {
-    let error = Error::Constraint { constraint: "FOREIGN KEY", place: String::new() };
+    let error = Error::Constraint { constraint: ConstraintKind::ForeignKey, place: String::new() };
     Failure { error, resolution: Conflict::Abort, done: Done::default() }
 }
 

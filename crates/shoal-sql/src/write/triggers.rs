@@ -21,9 +21,13 @@ use crate::schema::{MAIN, Schema, TEMP, Table, Trigger};
 use crate::session::Counts;
 use crate::value::{Value, truth};
 
-/// Programs may run each other this deep. SQLite allows 1000; here every level takes a part of the
-/// thread's stack, and this many fit into what threads have by default.
-const DEPTH_MAX: usize = 60;
+/// Programs may run each other this deep, as in SQLite.
+const DEPTH_MAX: usize = 1000;
+/// Every level takes a part of the stack, up to 35 KiB in builds for tests: so many levels fit into
+/// the 2 MiB threads have by default, and the next so many run on a stack of their own.
+const STACK_DEPTH: usize = 50;
+/// Bytes of such a stack. Only what is used of them takes memory.
+const STACK_BYTES: usize = 4 << 20;
 
 /// The program of a trigger, or of a foreign key's action.
 #[derive(Debug)]
@@ -298,10 +302,11 @@ pub(crate) fn fire(
         if context.state.firing.len() >= DEPTH_MAX {
             return Err(Error::runtime("triggers nested too deep").into());
         }
+        let is_stack_full = (context.state.firing.len() + 1).is_multiple_of(STACK_DEPTH);
         context.state.firing.push(number);
         let session = context.session;
         let before = counts(session);
-        let done = program.run(&mut Context {
+        let mut inner = Context {
             home: context.home,
             main: context.main,
             transaction: &mut *context.transaction,
@@ -311,7 +316,11 @@ pub(crate) fn fire(
             parameters: &parameters,
             programs: all,
             state: &mut *context.state,
-        });
+        };
+        let done = match is_stack_full {
+            true => on_another_stack(|| program.run(&mut inner)),
+            false => program.run(&mut inner),
+        };
         // What changed counts for ever; the rest is the program's own.
         let total_changes = session.total_changes();
         session.set_counts(Counts { total_changes, ..before });
@@ -325,6 +334,20 @@ pub(crate) fn fire(
         }
     }
     Ok(true)
+}
+
+/// Runs `work` on a thread of its own, and waits for its end.
+///
+/// # Errors
+/// Those of `work`; one where the system has no thread left.
+fn on_another_stack(work: impl FnOnce() -> Result<(), Failure> + Send) -> Result<(), Failure> {
+    std::thread::scope(|scope| {
+        let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
+        let thread = builder.spawn_scoped(scope, work).map_err(|error| {
+            Error::runtime(format!("no stack for another level of triggers: {error}"))
+        })?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 fn counts(session: &dyn crate::session::Session) -> Counts {
