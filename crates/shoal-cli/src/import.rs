@@ -1,10 +1,13 @@
-//! Rows from CSV and JSON into a table: `shoal import`, and the shell's `.import`.
+//! Rows from CSV, JSON, Parquet and Arrow IPC into a table: `shoal import`, and the shell's
+//! `.import`.
 //!
 //! A file is read twice, first for the types of its columns, then for its rows. A stream is read
 //! once, and its types are inferred from its beginning. Little is held in memory: one row, and of a
 //! stream its beginning.
 
 mod cells;
+#[cfg(feature = "columnar")]
+mod columnar;
 mod csv;
 mod input;
 mod json;
@@ -52,6 +55,23 @@ pub(crate) enum Form {
     },
     /// JSON objects: one a line, one after another, or in an array.
     Json,
+    /// Columns with types of their own.
+    Columnar(Columnar),
+}
+
+/// The forms with columns beside each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Columnar {
+    Parquet,
+    /// Arrow IPC, as a file or as a stream.
+    Arrow,
+}
+
+/// Refusal of a form left out of the build.
+#[cfg(not(feature = "columnar"))]
+pub(crate) fn without_columnar(form: Columnar) -> Failure {
+    Failure::new(format_args!("{form:?} is not in this build of shoal"))
+        .hint("CSV and NDJSON are in every build, Parquet and Arrow with --features columnar")
 }
 
 /// The types of the columns of a new table.
@@ -78,8 +98,13 @@ trait Rows {
     /// Reads the next row; false at the end.
     fn next(&mut self) -> Result<bool, Failure>;
 
-    /// The line of the row's first byte, from 1.
+    /// The place of the row: the line of its first byte, or its number; from 1.
     fn line(&self) -> u64;
+
+    /// What [`Rows::line`] counts.
+    fn unit(&self) -> &'static str {
+        "line"
+    }
 
     /// How many values the row has, where rows may have any number of them.
     fn length(&self) -> Option<usize>;
@@ -149,6 +174,10 @@ fn run(
             let names = target.columns.iter().map(|column| column.name.clone()).collect();
             Box::new(json::JsonRows::open(job.place, source.rows(bar)?, names))
         }
+        #[cfg(feature = "columnar")]
+        Form::Columnar(kind) => Box::new(columnar::BatchRows::open(job.place, kind, source, bar)?),
+        #[cfg(not(feature = "columnar"))]
+        Form::Columnar(kind) => return Err(without_columnar(kind)),
     };
     let mut done = Done { rows: 0, created: target.created.clone(), sampled };
     loop {
@@ -173,8 +202,8 @@ fn insert(
     done: &mut Done,
 ) -> Result<bool, Failure> {
     let failed = |error: shoal_sql::Error| Failure::at(job.place, error);
-    let at_row = |line: u64, error: shoal_sql::Error| {
-        Failure::at(job.place, format_args!("line {line}: {error}"))
+    let at_row = |rows: &dyn Rows, error: shoal_sql::Error| {
+        Failure::at(job.place, format_args!("{} {}: {error}", rows.unit(), rows.line()))
     };
     let limit = job.batch.unwrap_or(u64::MAX);
     let mut inserted = 0;
@@ -186,7 +215,7 @@ fn insert(
                     return Ok(false);
                 }
                 let values = values(job, target, rows)?;
-                writer.insert(&values).map_err(|error| at_row(rows.line(), error))?;
+                writer.insert(&values).map_err(|error| at_row(rows, error))?;
                 done.rows += 1;
                 inserted += 1;
             }
@@ -200,7 +229,7 @@ fn insert(
                 for (place, value) in values(job, target, rows)?.iter().enumerate() {
                     statement.bind(place + 1, Value::from(*value)).map_err(failed)?;
                 }
-                connection.execute(&mut statement).map_err(|error| at_row(rows.line(), error))?;
+                connection.execute(&mut statement).map_err(|error| at_row(rows, error))?;
                 done.rows += 1;
                 inserted += 1;
             }
@@ -230,7 +259,8 @@ fn values<'r>(
         };
         values.push(value.map_err(|wrong| {
             let place =
-                format_args!("line {}, column {}: {wrong}", rows.line(), column.name).to_string();
+                format_args!("{} {}, column {}: {wrong}", rows.unit(), rows.line(), column.name)
+                    .to_string();
             match wrong.is_after_sample(target) {
                 true => Failure::at(job.place, place).hint(
                     "a file is read whole for its types, a stream is not; --types text takes all",

@@ -2,6 +2,7 @@
 //!
 //! `list` is `sqlite3`'s default form to the byte; `json` and `ndjson` are JSON and nothing else.
 
+pub(crate) mod columnar;
 mod columns;
 pub(crate) mod json;
 mod lines;

@@ -11,7 +11,8 @@ The table is made where it is missing: its columns have the names of the first r
 that fit all values of the file, or of the first 8 MiB of a stream. A text that says more than the \
 number it looks like, as 02134 does, keeps its column a text; in a column of numbers an empty text \
 is NULL. A row is a line of CSV (RFC 4180) or a JSON object; objects stand one a line, one after \
-another, or in an array. Input may be gzipped. All rows are in the database afterwards, or none.
+another, or in an array. Input may be gzipped. Parquet (from a file) and Arrow IPC (a file or a \
+stream) bring names and types along; they take a build with --features columnar. All rows are in the database afterwards, or none.
 
 Examples:
   shoal import people.csv app.db
@@ -19,7 +20,7 @@ Examples:
   shoal import --types zip=text,born=integer people.csv app.db
   curl -s https://example.org/log.ndjson.gz | shoal import - app.db log")]
 pub(crate) struct ImportArgs {
-    /// A file of CSV, TSV, NDJSON or JSON, - for stdin
+    /// A file of CSV, TSV, NDJSON, JSON, Parquet or Arrow, - for stdin
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// A SQLite database; a missing one is created
@@ -59,6 +60,10 @@ pub(crate) enum InputFormat {
     /// JSON objects
     #[value(alias = "json", alias = "jsonl")]
     Ndjson,
+    /// Apache Parquet [needs a build with --features columnar]
+    Parquet,
+    /// Apache Arrow IPC, a file or a stream [needs a build with --features columnar]
+    Arrow,
 }
 
 /// Presence of a row of names.
@@ -75,7 +80,10 @@ pub(crate) enum Header {
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 A file is replaced when all rows are written, and not before; a name that ends in .gz is \
-compressed. In JSON, blobs are lower-case hexadecimal.
+compressed. In JSON, blobs are lower-case hexadecimal. Parquet and Arrow take a build with --features \
+columnar: their columns have one type each, so the rows are looked at once before they are written. \
+A column of integers and reals is one of reals, of texts and numbers one of texts, and with any \
+blob one of binary.
 
 Examples:
   shoal export app.db people -o people.csv
@@ -113,4 +121,10 @@ pub(crate) enum OutputFormat {
     Json,
     /// SQL that makes the table and its rows again
     Sql,
+    /// Apache Parquet [needs a build with --features columnar]
+    Parquet,
+    /// An Apache Arrow IPC file [needs a build with --features columnar]
+    Arrow,
+    /// An Apache Arrow IPC stream [needs a build with --features columnar]
+    Arrows,
 }

@@ -59,6 +59,15 @@ impl Source {
         Ok(Source { place: place.to_owned(), whole })
     }
 
+    /// The path of a file, which can be read from any place.
+    #[cfg(feature = "columnar")]
+    pub(super) fn path(&self) -> Option<&std::path::Path> {
+        match &self.whole {
+            Whole::File(path) => Some(path),
+            Whole::Stream { .. } => None,
+        }
+    }
+
     /// True where the sample is not all there is.
     pub(super) fn is_sampled(&self) -> bool {
         matches!(self.whole, Whole::Stream { rest: Some(_), .. })

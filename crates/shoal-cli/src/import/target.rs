@@ -6,7 +6,7 @@ use shoal_sql::{Affinity, Connection, Error, Object};
 
 use super::input::Source;
 use super::types::Seen;
-use super::{Form, Job, Rows, Type, Types, csv, json};
+use super::{Columnar, Form, Job, Rows, Type, Types, csv, json};
 use crate::failure::Failure;
 use crate::query;
 use crate::rows::literal::quoted;
@@ -83,6 +83,13 @@ fn create(connection: &mut Connection, job: &Job<'_>, source: &Source) -> Result
             let (names, seen) = look_at_json(job, source)?;
             (names, seen.into_iter().map(Seen::of_values).collect(), false)
         }
+        Form::Columnar(kind) => {
+            let columns = typed_columns(job, kind, source)?;
+            let names: Vec<Vec<u8>> =
+                columns.iter().map(|(name, _)| name.clone().into_bytes()).collect();
+            let kinds = columns.into_iter().map(|(_, kind)| kind).collect();
+            (header_names(job, &names)?, kinds, false)
+        }
     };
     let kinds = chosen(job, &names, kinds)?;
     let definitions: Vec<String> = names
@@ -111,8 +118,23 @@ fn create(connection: &mut Connection, job: &Job<'_>, source: &Source) -> Result
         header,
         created: Some(sql),
         statement: None,
-        sampled: sampled && job.types != Types::Text,
+        sampled: sampled && job.types != Types::Text && !matches!(job.form, Form::Columnar(_)),
     })
+}
+
+/// Names and types of an input that knows them.
+#[cfg(feature = "columnar")]
+fn typed_columns(
+    job: &Job<'_>,
+    kind: Columnar,
+    source: &Source,
+) -> Result<Vec<(String, Type)>, Failure> {
+    super::columnar::columns(job.place, kind, source)
+}
+
+#[cfg(not(feature = "columnar"))]
+fn typed_columns(_: &Job<'_>, kind: Columnar, _: &Source) -> Result<Vec<(String, Type)>, Failure> {
+    Err(super::without_columnar(kind))
 }
 
 /// The inferred types, replaced by those chosen with `--types`.
@@ -266,7 +288,22 @@ fn existing(
         must_fit: false,
         as_it_stands: job.lenient,
     };
+    let by_name = |names: &[String]| -> Result<Vec<Column>, Failure> {
+        let columns = names.iter().enumerate().map(|(place, name)| {
+            let known = table.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+            let missing = format_args!("table {} has no column named {name}", job.table);
+            let known = known.ok_or_else(|| Failure::at(job.place, missing))?;
+            Ok(column(known.clone(), Some(place)))
+        });
+        columns.collect()
+    };
     let (columns, given, header) = match job.form {
+        Form::Columnar(kind) => {
+            let names = typed_columns(job, kind, source)?.into_iter().map(|(name, _)| name);
+            let columns = by_name(&names.collect::<Vec<_>>())?;
+            let given = columns.len();
+            (columns, given, false)
+        }
         Form::Csv { delimiter, header, skip } => {
             let header = header.unwrap_or(false);
             let mut rows = csv::CsvRows::open(job.place, source.sample()?, delimiter, skip, None)?;
@@ -276,18 +313,8 @@ fn existing(
             };
             if header && !job.lenient {
                 let names = header_names(job, &first)?;
-                let mut columns = Vec::new();
-                for (place, name) in names.iter().enumerate() {
-                    let known = table.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-                    let Some(known) = known else {
-                        return Err(Failure::at(
-                            job.place,
-                            format_args!("table {} has no column named {name}", job.table),
-                        )
-                        .hint("--header no takes the columns in their order"));
-                    };
-                    columns.push(column(known.clone(), Some(place)));
-                }
+                let hint = "--header no takes the columns in their order";
+                let columns = by_name(&names).map_err(|failure| failure.hint(hint))?;
                 (columns, names.len(), true)
             } else {
                 let given = table.len();

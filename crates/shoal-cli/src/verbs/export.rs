@@ -1,11 +1,11 @@
-//! `shoal export`: the rows of a table or a query as CSV, JSON or SQL.
+//! `shoal export`: the rows of a table or a query as CSV, JSON, SQL, Parquet or Arrow IPC.
 
 use std::io::Write;
 use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use shoal_sql::{Connection, Error, ValueRef};
+use shoal_sql::{Connection, Error, Statement, ValueRef};
 use shoal_store::Access;
 
 use crate::args::transfer::{ExportArgs, OutputFormat};
@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::open;
 use crate::out;
 use crate::replace::replace;
+use crate::rows::columnar::{self, Columnar};
 use crate::rows::literal::{literal_on_a_line, quoted};
 use crate::rows::{json, separated_names, separated_row};
 
@@ -23,6 +24,15 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         .or_else(|| args.output.as_deref().and_then(by_name))
         .unwrap_or(OutputFormat::Csv);
     let mut connection = open::connection(&args.database, Access::ReadOnly)?;
+    let columnar = match format {
+        OutputFormat::Parquet => Some(Columnar::Parquet),
+        OutputFormat::Arrow => Some(Columnar::Arrow),
+        OutputFormat::Arrows => Some(Columnar::ArrowStream),
+        _ => None,
+    };
+    if let Some(kind) = columnar {
+        return export_columns(&mut connection, args, kind);
+    }
     match args.output.as_deref().filter(|path| *path != Path::new("-")) {
         None => {
             let mut out = out::stdout();
@@ -41,6 +51,46 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     }
 }
 
+/// Parquet or Arrow. Rows are looked at for the types of their columns, then written, in one read
+/// transaction.
+fn export_columns(
+    connection: &mut Connection,
+    args: &ExportArgs,
+    kind: Columnar,
+) -> Result<(), Failure> {
+    let (sql, place) = (sql(args)?, args.database.display().to_string());
+    checked(connection, &sql).map_err(|error| Failure::at(&place, error))??;
+    match args.output.as_deref().filter(|path| *path != Path::new("-")) {
+        None => {
+            let mut out = std::io::BufWriter::new(std::io::stdout());
+            columnar::export(connection, &place, &sql, kind, &mut out)?;
+            Ok(out.flush()?)
+        }
+        Some(path) if path.extension().is_some_and(|extension| extension == "gz") => {
+            Err(Failure::at(path.display(), "Parquet and Arrow are not gzipped, they compress"))
+        }
+        Some(path) => replace(path, |file| columnar::export(connection, &place, &sql, kind, file)),
+    }
+}
+
+/// The query whose rows are asked for.
+fn sql(args: &ExportArgs) -> Result<String, Failure> {
+    match (&args.table, &args.query) {
+        (Some(table), _) => Ok(format!("SELECT * FROM {}", quoted(table))),
+        (None, Some(query)) => Ok(query.clone()),
+        (None, None) => Err(Failure::new("which TABLE or --query?").code(2)),
+    }
+}
+
+/// A statement that gives rows and writes nothing.
+fn checked(connection: &mut Connection, sql: &str) -> Result<Result<Statement, Failure>, Error> {
+    let statement = connection.prepare(sql)?;
+    Ok(match statement.is_read_only() && statement.column_count() > 0 {
+        true => Ok(statement),
+        false => Err(Failure::new("--query takes a statement that gives rows and writes nothing")),
+    })
+}
+
 fn by_name(path: &Path) -> Option<OutputFormat> {
     let name = path.file_name()?.to_str()?.to_ascii_lowercase();
     let name = name.strip_suffix(".gz").unwrap_or(&name);
@@ -50,6 +100,9 @@ fn by_name(path: &Path) -> Option<OutputFormat> {
         "ndjson" | "jsonl" => Some(OutputFormat::Ndjson),
         "json" => Some(OutputFormat::Json),
         "sql" => Some(OutputFormat::Sql),
+        "parquet" | "pq" => Some(OutputFormat::Parquet),
+        "arrow" | "feather" | "ipc" => Some(OutputFormat::Arrow),
+        "arrows" => Some(OutputFormat::Arrows),
         _ => None,
     }
 }
@@ -66,22 +119,14 @@ fn export(
         let note = &mut |note: &str| out::note(note);
         return dump(connection, &mut out, &Wanted::Tables(tables), &failed, note);
     }
-    let sql = match (&args.table, &args.query) {
-        (Some(table), _) => format!("SELECT * FROM {}", quoted(table)),
-        (None, Some(query)) => query.clone(),
-        (None, None) => return Err(Failure::new("which TABLE or --query?").code(2)),
-    };
-    let mut statement = connection.prepare(&sql).map_err(failed)?;
-    if !statement.is_read_only() || statement.column_count() == 0 {
-        return Err(Failure::new("--query takes a statement that gives rows and writes nothing"));
-    }
+    let mut statement = checked(connection, &sql(args)?).map_err(failed)??;
     let names = statement.column_names().to_vec();
     let mut rows = connection.query(&mut statement).map_err(failed)?;
     let delimiter = if format == OutputFormat::Tsv { b'\t' } else { b',' };
     match format {
         OutputFormat::Csv | OutputFormat::Tsv => separated_names(&mut out, &names, delimiter)?,
         OutputFormat::Json => out.write_all(b"[")?,
-        OutputFormat::Ndjson | OutputFormat::Sql => {}
+        _ => {}
     }
     let mut first = true;
     let mut values: Vec<ValueRef<'_>>;
@@ -106,6 +151,9 @@ fn export(
                     literal_on_a_line(&mut out, value)?;
                 }
                 out.write_all(b");\n")?;
+            }
+            OutputFormat::Parquet | OutputFormat::Arrow | OutputFormat::Arrows => {
+                unreachable!("columns are written by their own function")
             }
         }
         first = false;

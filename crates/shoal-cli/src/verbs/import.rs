@@ -1,4 +1,4 @@
-//! `shoal import`: rows of CSV and JSON into a table.
+//! `shoal import`: rows of CSV, JSON, Parquet and Arrow IPC into a table.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,7 +8,7 @@ use shoal_store::Access;
 
 use crate::args::transfer::{Header, ImportArgs, InputFormat};
 use crate::failure::Failure;
-use crate::import::{Form, Input, Job, Type, Types, import};
+use crate::import::{Columnar, Form, Input, Job, Type, Types, import};
 use crate::open;
 use crate::out;
 
@@ -49,6 +49,8 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     };
     let form = match format {
         InputFormat::Ndjson => Form::Json,
+        InputFormat::Parquet => Form::Columnar(Columnar::Parquet),
+        InputFormat::Arrow => Form::Columnar(Columnar::Arrow),
         separated => Form::Csv {
             delimiter: delimiter(args.delimiter.as_deref(), separated)?,
             header: Some(args.header == Header::Yes),
@@ -93,6 +95,8 @@ fn by_name(file: &Path) -> Option<InputFormat> {
         "csv" => Some(InputFormat::Csv),
         "tsv" | "tab" => Some(InputFormat::Tsv),
         "json" | "ndjson" | "jsonl" => Some(InputFormat::Ndjson),
+        "parquet" | "pq" => Some(InputFormat::Parquet),
+        "arrow" | "arrows" | "feather" | "ipc" => Some(InputFormat::Arrow),
         _ => None,
     }
 }
@@ -108,6 +112,13 @@ fn by_content(start: &[u8]) -> InputFormat {
         }
         false => start,
     };
+    if plain.starts_with(b"PAR1") {
+        return InputFormat::Parquet;
+    }
+    // A stream of messages begins with the mark of the first.
+    if plain.starts_with(b"ARROW1") || plain.starts_with(&[0xff; 4]) {
+        return InputFormat::Arrow;
+    }
     let plain = plain.strip_prefix(b"\xef\xbb\xbf").unwrap_or(plain);
     match plain.trim_ascii_start().first() {
         Some(b'{' | b'[') => InputFormat::Ndjson,
@@ -165,5 +176,9 @@ mod tests {
         assert_eq!(by_content(b" \n[{"), InputFormat::Ndjson);
         assert_eq!(by_content(b"\xef\xbb\xbf{"), InputFormat::Ndjson);
         assert_eq!(by_content(b"a,b\n"), InputFormat::Csv);
+        assert_eq!(by_content(b"PAR1\x15\x04"), InputFormat::Parquet);
+        assert_eq!(by_content(b"ARROW1\0\0"), InputFormat::Arrow);
+        assert_eq!(by_content(b"\xff\xff\xff\xff\x10\0\0\0"), InputFormat::Arrow);
+        check("p.parquet", "p", Some(InputFormat::Parquet));
     }
 }

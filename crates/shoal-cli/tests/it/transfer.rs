@@ -193,3 +193,152 @@ fn the_shell_imports_as_sqlite3_does() {
         assert_eq!(ours.stdout, theirs.stdout);
     }
 }
+
+const MIXED: &str = "CREATE TABLE t(i, r, s, b, m, n, \"i\u{e9}\", big);
+    INSERT INTO t VALUES(1, 1.5, 'a', x'00ff', 'text', NULL, 1, 9007199254740993),
+                        (NULL, 2, '', NULL, 7, NULL, 2.5, 0.5), (-3, NULL, NULL, 'b', 0.5, NULL, NULL, NULL);";
+
+#[cfg(feature = "columnar")]
+#[test]
+fn columns_keep_their_values() {
+    let dir = tempfile::tempdir().unwrap();
+    shoal(dir.path(), &["sql", "a.db", MIXED]).ok();
+    let sql = "SELECT quote(i), quote(r), quote(s), quote(b), quote(m), n, quote(\"i\u{e9}\"), \
+               quote(big) FROM t ORDER BY rowid";
+    // A column of one type for all of its values: numbers beside texts are texts.
+    let kept = "1|1.5|'a'|X'00FF'|'text'||1.0|'9007199254740993'\n\
+                NULL|2.0|''|NULL|'7'||2.5|'0.5'\n\
+                -3|NULL|NULL|X'62'|'0.5'||NULL|NULL\n";
+    for name in ["t.parquet", "t.arrow", "t.arrows"] {
+        shoal(dir.path(), &["export", "a.db", "t", "-o", name]).ok();
+        let file = format!("{name}.db");
+        shoal(dir.path(), &["import", name, &file]).ok();
+        assert_eq!(ask(dir.path(), &file, sql), kept, "{name}");
+        // Beside the rows of a table that is there; and what has no column is refused.
+        shoal(dir.path(), &["import", name, &file]).ok();
+        assert_eq!(ask(dir.path(), &file, "SELECT count(*), sum(i) FROM t"), "6|-4\n");
+        shoal(dir.path(), &["sql", &file, "CREATE TABLE u(i)"]).ok();
+        let told = shoal(dir.path(), &["import", name, &file, "u"]);
+        assert!(told.stderr.contains("table u has no column named r"), "{}", told.stderr);
+        assert_eq!(ask(dir.path(), &file, "SELECT count(*) FROM u"), "0\n");
+    }
+    // Streams on both sides, the form by the first bytes.
+    let query = "SELECT 1 AS a, 2 AS a";
+    shoal(dir.path(), &["export", "a.db", "--query", query, "-o", "s.arrows"]).ok();
+    let stream = std::fs::read(dir.path().join("s.arrows")).unwrap();
+    shoal_with(dir.path(), &["import", "-", "s.db", "s"], &stream).ok();
+    assert_eq!(ask(dir.path(), "s.db", "SELECT a, a_2 FROM s"), "1|2\n");
+    let parquet = std::fs::read(dir.path().join("t.parquet")).unwrap();
+    let told = shoal_with(dir.path(), &["import", "-", "s.db", "p"], &parquet);
+    assert!(told.stderr.contains("from a file, not from a stream"), "{}", told.stderr);
+    // Many rows, in several batches; typed columns by --types.
+    let many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+        SELECT i, 'row ' || i AS s FROM n";
+    shoal(dir.path(), &["export", "a.db", "--query", many, "-o", "n.parquet"]).ok();
+    shoal(dir.path(), &["import", "n.parquet", "n.db", "--types", "i=text"]).ok();
+    let sql = "SELECT count(*), sum(i), max(s), typeof(i) FROM n";
+    assert_eq!(ask(dir.path(), "n.db", sql), "20000|200010000|row 9999|text\n");
+    // Damaged bytes are an error with the file's name, and leave the database as it was.
+    for (name, places) in [("n.parquet", 40), ("t.arrow", 40), ("t.arrows", 40)] {
+        let whole = std::fs::read(dir.path().join(name)).unwrap();
+        for place in 0..places {
+            let mut bytes = whole.clone();
+            let at = place * bytes.len() / places;
+            bytes[at..].iter_mut().take(5).for_each(|byte| *byte ^= 0x5a);
+            std::fs::write(dir.path().join(format!("bad-{name}")), bytes).unwrap();
+            let told = shoal(dir.path(), &["import", &format!("bad-{name}"), "bad.db", "t"]);
+            match told.code {
+                0 => std::fs::remove_file(dir.path().join("bad.db")).unwrap(),
+                1 => assert!(told.stderr.contains("error: bad-"), "{}", told.stderr),
+                other => panic!("{name} at {at}: {other:?} {}", told.stderr),
+            }
+        }
+        std::fs::write(dir.path().join(format!("cut-{name}")), &whole[..whole.len() / 2]).unwrap();
+        let told = shoal(dir.path(), &["import", &format!("cut-{name}"), "cut.db", "t"]);
+        assert_eq!(told.code, 1, "{name}: {}", told.stderr);
+        assert!(!dir.path().join("cut.db").exists());
+    }
+}
+
+#[cfg(feature = "columnar")]
+#[test]
+fn types_of_arrow_become_values_of_sql() {
+    use std::sync::Arc;
+
+    use arrow_array::builder::{Int32Builder, ListBuilder};
+    use arrow_array::types::Int8Type;
+    use arrow_array::{
+        ArrayRef, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float32Array,
+        RecordBatch, StructArray, TimestampMicrosecondArray, UInt64Array,
+    };
+
+    let dir = tempfile::tempdir().unwrap();
+    let mut list = ListBuilder::new(Int32Builder::new());
+    list.append_value([Some(1), None]);
+    list.append_null();
+    let moments = || TimestampMicrosecondArray::from(vec![Some(1_700_000_000_500_000), None]);
+    let words: DictionaryArray<Int8Type> = [Some("x"), None].into_iter().collect();
+    let inner: ArrayRef = Arc::new(Float32Array::from(vec![Some(0.5), None]));
+    let field = Arc::new(arrow_schema::Field::new("f", arrow_schema::DataType::Float32, true));
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("flag", Arc::new(BooleanArray::from(vec![Some(true), Some(false)]))),
+        ("day", Arc::new(Date32Array::from(vec![Some(19_675), None]))),
+        (
+            "money",
+            Arc::new(
+                Decimal128Array::from(vec![Some(12_345), None])
+                    .with_precision_and_scale(10, 2)
+                    .unwrap(),
+            ),
+        ),
+        ("at", Arc::new(moments())),
+        ("instant", Arc::new(moments().with_timezone("Europe/Berlin"))),
+        ("word", Arc::new(words)),
+        ("list", Arc::new(list.finish())),
+        ("one", Arc::new(StructArray::from(vec![(field, inner)]))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let file = std::fs::File::create(dir.path().join("a.arrow")).unwrap();
+    let mut writer = arrow_ipc::writer::FileWriter::try_new(file, &batch.schema()).unwrap();
+    writer.write(&batch).unwrap();
+    writer.finish().unwrap();
+    shoal(dir.path(), &["import", "a.arrow", "a.db"]).ok();
+    assert_eq!(
+        ask(dir.path(), "a.db", "SELECT * FROM a"),
+        "1|2023-11-14|123.45|2023-11-14 22:13:20.500|2023-11-14 22:13:20.500|x|[1,null]|{\"f\":0.5}\n\
+         0|||||||{\"f\":null}\n"
+    );
+    let sql = "SELECT julianday(at) - julianday(day) BETWEEN 0 AND 1, typeof(flag) FROM a LIMIT 1";
+    assert_eq!(ask(dir.path(), "a.db", sql), "1|integer\n");
+    let large = RecordBatch::try_from_iter([(
+        "n",
+        Arc::new(UInt64Array::from(vec![1, u64::MAX])) as ArrayRef,
+    )]);
+    let large = large.unwrap();
+    let file = std::fs::File::create(dir.path().join("u.arrows")).unwrap();
+    let mut writer = arrow_ipc::writer::StreamWriter::try_new(file, &large.schema()).unwrap();
+    writer.write(&large).unwrap();
+    writer.finish().unwrap();
+    let told = shoal(dir.path(), &["import", "u.arrows", "u.db"]);
+    assert!(told.stderr.contains("column n"), "{}", told.stderr);
+    assert!(!dir.path().join("u.db").exists());
+}
+
+#[cfg(not(feature = "columnar"))]
+#[test]
+fn a_build_without_parquet_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    shoal(dir.path(), &["sql", "a.db", MIXED]).ok();
+    put(dir.path(), "p.parquet", b"PAR1");
+    for args in [
+        &["import", "p.parquet", "p.db"][..],
+        &["export", "a.db", "t", "-o", "t.parquet"],
+        &["export", "a.db", "t", "--format", "arrow"],
+    ] {
+        let told = shoal(dir.path(), args);
+        assert_eq!(told.code, 1, "{args:?}");
+        assert!(told.stderr.contains("is not in this build"), "{}", told.stderr);
+        assert!(told.stderr.contains("--features columnar"), "{}", told.stderr);
+    }
+    assert!(!dir.path().join("p.db").exists() && !dir.path().join("t.parquet").exists());
+}
