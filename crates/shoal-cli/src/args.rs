@@ -52,7 +52,7 @@ pub(crate) enum Verb {
     Import(transfer::ImportArgs),
     /// Write the rows of a table or a query as CSV, JSON or SQL
     Export(transfer::ExportArgs),
-    /// Write the tables of a database as the SQL that makes them again
+    /// Write the tables and documents of a database as the SQL that makes them again
     Dump(DumpArgs),
     /// Copy a database while others use it
     Backup(BackupArgs),
@@ -547,6 +547,9 @@ pub(crate) struct SpliceArgs {
 /// `shoal dump`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
+Documents come with their changes and projections, unless tables are named. sqlite3 and Shoal read the \
+SQL; in Shoal it makes documents in a database without any.
+
 Example:
   shoal dump music.db | shoal sql copy.db")]
 pub(crate) struct DumpArgs {

@@ -1,4 +1,4 @@
-//! A database as SQL recreating its tables, in Shoal or in `sqlite3`: the output of `shoal dump`
+//! A database as SQL recreating its tables and documents, in Shoal or in `sqlite3`: the output of `shoal dump`
 //! and of the shell's `.dump`.
 
 use std::io::Write;
@@ -42,6 +42,9 @@ pub(crate) fn dump(
     }
     written
 }
+
+/// How the names of the tables of documents begin.
+const DOCUMENTS: &str = "_shoal_";
 
 struct Object {
     kind: String,
@@ -100,16 +103,23 @@ fn objects(
         }
         objects.retain(|object| tables.iter().any(|table| same(&object.table, table)));
     }
+    if matches!(wanted, Wanted::All) {
+        // The tables of documents come last: until then projections are tables like any other.
+        objects.sort_by_key(|object| object.name.starts_with(DOCUMENTS));
+        return Ok(objects);
+    }
     for name in projections(connection).map_err(failed)? {
+        // A copy of the rows alone is a table like any other.
         let is_of = |object: &Object| object.table.eq_ignore_ascii_case(&name);
-        if matches!(wanted, Wanted::All) && objects.iter().any(is_of) {
-            left_out(&format!("left out: {name}, a projection of documents"));
-            objects.retain(|object| !is_of(object));
-        }
-        // A copy of the rows is a table like any other.
         let guard = format!("{name}_guard_");
         objects.retain(|it| !(is_of(it) && it.kind == "trigger" && it.name.starts_with(&guard)));
     }
+    for object in &objects {
+        if object.kind == "table" && object.name.starts_with(DOCUMENTS) {
+            left_out(&format!("left out: {} (a whole dump has the documents)", object.name));
+        }
+    }
+    objects.retain(|object| !object.table.starts_with(DOCUMENTS));
     Ok(objects)
 }
 
@@ -130,9 +140,6 @@ fn write(
             out.write_all(b"DELETE FROM sqlite_sequence;\n")?;
         } else if table.name.starts_with("sqlite_") {
             left_out(&format!("left out: {}", table.name));
-            continue;
-        } else if table.name.starts_with("_shoal_") {
-            left_out(&format!("left out: {} (shoal doc export copies documents)", table.name));
             continue;
         } else {
             writeln!(out, "{};", without_clash(&table.sql))?;

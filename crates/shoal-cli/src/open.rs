@@ -164,3 +164,24 @@ pub(crate) fn connection(path: &Path, access: Access) -> Result<Connection, Fail
 pub(crate) fn memory() -> Result<Connection, Failure> {
     Database::memory(Environment::os()).map(Database::into_sql).map_err(Failure::new)
 }
+
+/// Opens tables for a shell. One without documents takes the statements of a dump, which make the
+/// tables of documents; where there are documents, statements of SQL do not change these tables.
+pub(crate) fn shell_connection(path: &Path, access: Access) -> Result<Connection, Failure> {
+    connection(path, access).map(accepting_dumps)
+}
+
+/// As [`shell_connection`], in memory.
+pub(crate) fn shell_memory() -> Result<Connection, Failure> {
+    memory().map(accepting_dumps)
+}
+
+fn accepting_dumps(mut connection: Connection) -> Connection {
+    let has_documents = connection.schema().is_ok_and(|schema| {
+        schema.table("_shoal_meta").is_some() || schema.table("_shoal_doc").is_some()
+    });
+    if !has_documents {
+        connection.reserve_tables(None);
+    }
+    connection
+}

@@ -183,7 +183,7 @@ fn rich_text() {
     assert_eq!(blocks, ["0|NULL|intro ", r#"6|{"type":"heading"}|Grüße there"#]);
 }
 
-const TODO: &str = "CREATE PROJECTION todo FROM DOCUMENTS WHERE name GLOB 'list/*' \
+const LISTS: &str = "CREATE PROJECTION todo FROM DOCUMENTS WHERE name GLOB 'list/*' \
     ROWS '$.items[*]' COLUMNS (title TEXT DEFAULT '-' ON EMPTY, done BOOLEAN)";
 
 #[test]
@@ -195,7 +195,7 @@ fn projections_and_documents_as_they_were() {
     let mut other = database.open_or_create("other").unwrap();
     import(&mut other, r#"{"items": [{"title": "no list"}]}"#);
     database.commit(&mut other).unwrap();
-    database.define(TODO).unwrap();
+    database.define(LISTS).unwrap();
     let mut states = vec![(hex(&list), rows(&mut database, "SELECT * FROM todo"))];
     let items = list.get(&ROOT, "items").unwrap().unwrap().1;
     for step in 0..6_usize {

@@ -112,7 +112,7 @@ impl Session {
     /// Creates a missing file: a command is about to write.
     pub(super) fn create_missing(&mut self) -> Result<(), Failure> {
         if let Some(file) = self.missing.take() {
-            self.connection = open::connection(&file, Access::Create)?;
+            self.connection = open::shell_connection(&file, Access::Create)?;
         }
         Ok(())
     }
@@ -204,7 +204,7 @@ impl Session {
     /// Runs `CREATE PROJECTION` and `DROP PROJECTION`, the words of documents.
     fn define(&mut self, sql: &str) -> Result<(), Stop> {
         if let Some(file) = self.missing.take() {
-            self.connection = open::connection(&file, Access::Create)?;
+            self.connection = open::shell_connection(&file, Access::Create)?;
         }
         let connection = std::mem::replace(&mut self.connection, open::memory()?);
         let mut database = Database::over_connection(Environment::os(), connection);
@@ -249,7 +249,7 @@ impl Session {
                 let running = Running::begin(&self.connection);
                 self.connection.execute(&mut rehearsal)?;
                 drop(running);
-                self.connection = open::connection(file, Access::Create)?;
+                self.connection = open::shell_connection(file, Access::Create)?;
                 self.missing = None;
                 self.connection.prepare(sql)?
             }
@@ -374,12 +374,12 @@ fn connect(file: &Path, read_only: bool) -> Result<(Connection, Option<PathBuf>)
         return Err(Failure::at(file.display(), "no such file"));
     }
     let connection = if in_memory || missing {
-        open::memory()?
+        open::shell_memory()?
     } else if read_only {
-        open::connection(file, Access::ReadOnly)?
+        open::shell_connection(file, Access::ReadOnly)?
     } else {
         // The file is there; one that is attached may be missing, and is made, as by `sqlite3`.
-        open::connection(file, Access::Create)?
+        open::shell_connection(file, Access::Create)?
     };
     Ok((connection, missing.then(|| file.to_owned())))
 }

@@ -1,5 +1,5 @@
-//! `shoal dump`: the tables of a database as SQL recreating them, in Shoal or in `sqlite3`.
-//! Documents and the statistics of `ANALYZE` are left out, with a note.
+//! `shoal dump`: the tables and documents of a database as SQL recreating them, in Shoal or in
+//! `sqlite3`. The statistics of `ANALYZE` are left out, with a note.
 
 use std::io::Write;
 

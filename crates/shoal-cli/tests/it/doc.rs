@@ -422,9 +422,8 @@ fn projections_are_tables_for_everybody() {
     assert!(told.contains("near y: syntax error"), "{told}");
     let told = shoal(path, &["sql", "a.db", sql]).error();
     assert!(told.contains("projection todo already exists"), "{told}");
-    let dump = shoal(path, &["dump", "a.db"]);
-    assert!(dump.stderr.contains("left out: todo, a projection of documents"), "{}", dump.stderr);
-    assert!(!dump.ok().contains("todo"));
+    let dump = shoal(path, &["dump", "a.db", "todo"]).ok();
+    assert!(dump.contains("INSERT INTO todo") && !dump.contains("_guard_"), "{dump}");
     shoal(path, &["sql", "a.db", "DROP PROJECTION todo"]).ok();
     let told = shoal(path, &open).error();
     assert!(told.contains("no such table: todo"), "{told}");
@@ -497,4 +496,53 @@ fn sql_reads_the_past() {
     assert_eq!(sql("SELECT seq, ops > 0 FROM document_history('list/bag')").lines().count(), 2);
     let wrong = shoal(dir, &["sql", "a.db", "SELECT * FROM bag AS OF 'abcdef0123'"]).error();
     assert!(wrong.contains("no document has such a change"), "{wrong}");
+}
+
+/// A dump has the documents: restored by `sqlite3` and by Shoal, they open, their projections are
+/// kept on, and nobody else writes to these.
+#[test]
+fn dumps_copies_and_vacuum_into_have_the_documents() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    let items = br#"{"items": [{"what": "it's", "n": 1}, {"what": "b"}]}"#;
+    shoal_with(dir, &["doc", "import", "-", "a.db::list/bag"], items).ok();
+    shoal_with(dir, &["doc", "import", "-", "a.db::gone"], br#"{"x": 1}"#).ok();
+    shoal(dir, &["doc", "rm", "a.db::gone"]).ok();
+    let define =
+        "CREATE PROJECTION bag FROM DOCUMENTS ROWS '$.items[*]' COLUMNS (what TEXT, n INT)";
+    shoal(dir, &["sql", "a.db", define, "CREATE INDEX bag_n ON bag (n)"]).ok();
+    shoal(dir, &["sql", "a.db", "CREATE TABLE t (a UNIQUE, b)", "INSERT INTO t VALUES (1, x'00')"])
+        .ok();
+    shoal(dir, &["doc", "put", "a.db::list/bag", "/items/0/n", "2"]).ok();
+    let heads_before = heads(dir, "a.db::list/bag");
+    let dump = shoal(dir, &["dump", "a.db"]).ok();
+    shoal_with(dir, &["sql", "shoal.db"], dump.as_bytes()).ok();
+    shoal(dir, &["sql", "a.db", "VACUUM INTO 'vacuum.db'"]).ok();
+    shoal(dir, &["backup", "a.db", "backup.db"]).ok();
+    let mut copies = vec!["shoal.db", "vacuum.db", "backup.db"];
+    if let Some(made) = crate::sqlite3(dir, &["sqlite.db"], dump.as_bytes()) {
+        made.ok();
+        copies.push("sqlite.db");
+    }
+    for copy in copies {
+        let doc = format!("{copy}::list/bag");
+        assert_eq!(heads(dir, &doc), heads_before, "{copy}");
+        assert_eq!(shoal(dir, &["doc", "history", &doc]).ok().lines().count(), 2, "{copy}");
+        assert!(shoal(dir, &["doc", "ls", copy, "--removed"]).ok().contains("gone"), "{copy}");
+        shoal(dir, &["doc", "put", &doc, "/items/1/n", "7"]).ok();
+        let sqlite = rusqlite::Connection::open(dir.join(copy)).unwrap();
+        let sum: i64 = sqlite.query_row("SELECT sum(n) FROM bag", [], |row| row.get(0)).unwrap();
+        assert_eq!(sum, 9, "{copy}");
+        assert!(sqlite.execute("DELETE FROM bag", []).is_err(), "{copy}");
+        let check: String =
+            sqlite.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        assert_eq!(check, "ok", "{copy}");
+        let told = shoal(dir, &["sql", copy, "DELETE FROM _shoal_chunk"]).error();
+        assert!(told.contains("_shoal_chunk"), "{told}");
+    }
+    // A dump is restored where there are no documents.
+    let told = shoal_with(dir, &["sql", "--bail", "a.db"], dump.as_bytes());
+    assert_eq!(told.code, 1);
+    shoal(dir, &["doc", "copy", "a.db::list/bag", "other.db::bag"]).ok();
+    assert_eq!(heads(dir, "other.db::bag"), heads_before);
 }
