@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 
 use shoal_crdt::{Document, LoadOptions, SaveOptions};
 use shoal_history::{Change, ChangeHash, Limits};
-use shoal_sql::Connection;
+use shoal_sql::{Connection, Value as SqlValue, ValueRef};
 
 use crate::Error;
-use crate::intake::is_change;
 use crate::tables::{self, Last};
+use crate::times::Times;
 
 /// Fewer bytes of changes than this are not worth a document chunk.
-const LEAST_BYTES: u64 = 16 << 10;
+pub(crate) const LEAST_BYTES: u64 = 16 << 10;
 
 /// A document before and after it was compacted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,18 +29,46 @@ pub struct Compacted {
     pub bytes_after: u64,
 }
 
+/// The bytes of a document's chunks: those that a compaction left, and those appended since.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub(crate) compact: u64,
+    pub(crate) appended: u64,
+}
+
+impl Share {
+    /// Reads both. Cost: a row for each chunk, without its bytes.
+    pub(crate) fn of(connection: &mut Connection, id: i64) -> Result<Share, Error> {
+        let mut share = Share::default();
+        // A document chunk of one change is as good as the change.
+        let sql = "SELECT total(length(bytes)) FILTER (WHERE changes <> 1), \
+                   total(length(bytes)) FILTER (WHERE changes = 1) \
+                   FROM _shoal_chunk WHERE id BETWEEN ?1 AND ?2";
+        let ids = tables::chunk_ids(id);
+        let ids = [SqlValue::Int(*ids.start()), SqlValue::Int(*ids.end())];
+        tables::query(connection, sql, &ids, |row| {
+            if let &[ValueRef::Real(compact), ValueRef::Real(appended)] = row {
+                share = Share { compact: compact as u64, appended: appended as u64 };
+            }
+            Ok(())
+        })?;
+        Ok(share)
+    }
+
+    /// True once what was appended takes more than what the last compaction left.
+    pub(crate) fn is_due(self) -> bool {
+        self.appended >= LEAST_BYTES && self.appended > self.compact
+    }
+
+    /// After so many bytes more it is time to look again.
+    pub(crate) fn look_again(self) -> u64 {
+        LEAST_BYTES.max(self.compact.saturating_sub(self.appended) / 2)
+    }
+}
+
 /// True once the changes appended since the last compaction take more than what it left.
 pub(crate) fn is_due(connection: &mut Connection, id: i64) -> Result<bool, Error> {
-    let (mut compact, mut appended) = (0_u64, 0_u64);
-    tables::each_chunk(connection, id, -1, |_, bytes| {
-        if is_change(bytes) {
-            appended += bytes.len() as u64;
-        } else {
-            compact += bytes.len() as u64;
-        }
-        Ok(())
-    })?;
-    Ok(appended >= LEAST_BYTES && appended > compact)
+    Ok(Share::of(connection, id)?.is_due())
 }
 
 /// Puts one document chunk in the place of the chunks of a document, which `document` has all of.
@@ -63,12 +91,17 @@ pub(crate) fn compact(
     let waiting = document.queued_changes();
     let waiting_bytes: u64 = waiting.iter().map(|change| change.raw_bytes().len() as u64).sum();
     let bytes_after = chunk.len() as u64 + waiting_bytes;
-    if bytes_after >= size.bytes || !gives_back(&chunk, document)? {
+    if bytes_after >= size.bytes {
         return Ok(unchanged);
     }
+    let Some(loaded) = given_back(&chunk, document)? else { return Ok(unchanged) };
+    let times = stored_times(connection, id)?;
     tables::delete_chunks(connection, id)?;
     let mut last = Last { heads: document.heads(), ..last };
     tables::append(connection, id, &last, (changes, &chunk), now_ms)?;
+    let rowid = tables::chunk_ids(id).start() + last.position;
+    let blob = times.encode(loaded.changes().map(Change::hash), now_ms);
+    tables::put_times(connection, id, rowid, &blob)?;
     for change in waiting {
         last.position += 1;
         tables::append(connection, id, &last, (1, change.raw_bytes()), now_ms)?;
@@ -76,9 +109,19 @@ pub(crate) fn compact(
     Ok(Compacted { changes: size.changes, bytes_before: size.bytes, bytes_after })
 }
 
-/// Loads a document chunk and compares the hashes of its changes, made anew, with those of the
-/// document.
-fn gives_back(chunk: &[u8], document: &Document) -> Result<bool, Error> {
+/// When the changes in a document's chunks were stored.
+fn stored_times(connection: &mut Connection, id: i64) -> Result<Times, Error> {
+    let (chunk, blob) = tables::times(connection, id)?.unwrap_or_default();
+    let mut times = Times::default();
+    tables::each_stored(connection, id, |rowid, stored, bytes| {
+        times.add_chunk(bytes, stored, (rowid == chunk).then_some(&blob))
+    })?;
+    Ok(times)
+}
+
+/// The document that a chunk gives back, if all changes of `document` are in it: their hashes, made
+/// anew, are compared.
+fn given_back(chunk: &[u8], document: &Document) -> Result<Option<Document>, Error> {
     let options = LoadOptions {
         encoding: document.text_encoding(),
         limits: Limits { by_size: None, ..Limits::default() },
@@ -88,5 +131,6 @@ fn gives_back(chunk: &[u8], document: &Document) -> Result<bool, Error> {
     let hashes = |document: &Document| -> BTreeSet<ChangeHash> {
         document.changes().map(Change::hash).collect()
     };
-    Ok(loaded.heads() == document.heads() && hashes(&loaded) == hashes(document))
+    let is_same = loaded.heads() == document.heads() && hashes(&loaded) == hashes(document);
+    Ok(is_same.then_some(loaded))
 }

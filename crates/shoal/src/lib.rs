@@ -34,6 +34,7 @@ mod open_document;
 mod past;
 mod projection;
 mod tables;
+mod times;
 mod watch;
 
 pub use compact::Compacted;

@@ -7,10 +7,11 @@ use shoal_crdt::{Document, DocumentJson};
 use shoal_history::{ActorId, Change, ChangeHash};
 use shoal_sql::Connection;
 
+use crate::compact::{self, Share};
 use crate::intake::Intake;
 use crate::layout::Layout;
 use crate::tables::{self, Last};
-use crate::{Database, Error, compact};
+use crate::{Database, Error};
 
 /// JSON below this length is written with every commit.
 const SHORT_JSON: u64 = 1 << 10;
@@ -34,6 +35,8 @@ pub struct OpenDocument {
     json_bytes: u64,
     /// `_shoal_lag` has the document.
     is_lagging: bool,
+    /// Bytes that may still be appended before the chunks are looked at, to be compacted.
+    until_look: u64,
 }
 
 /// How much of a document a file has.
@@ -125,6 +128,7 @@ impl Database {
                 stored,
                 lag_bytes: 0,
                 json_bytes: row.json_bytes,
+                until_look: 0,
             })
         })
     }
@@ -143,6 +147,7 @@ impl Database {
                 lag_bytes: 0,
                 json_bytes: 0,
                 is_lagging: false,
+                until_look: compact::LEAST_BYTES,
             }),
             opened => opened,
         }
@@ -160,18 +165,46 @@ impl Database {
     /// written. Nothing is stored then.
     pub fn commit(&mut self, open: &mut OpenDocument) -> Result<Vec<ChangeHash>, Error> {
         let now_ms = self.environment.now_ms();
-        let (id, stored, lag) = self.write(|database| database.commit_open(open, now_ms))?;
+        let (id, stored, lag, appended) =
+            self.write(|database| database.commit_open(open, now_ms))?;
         (open.id, open.stored) = (id, stored);
         (open.lag_bytes, open.json_bytes, open.is_lagging) =
             (lag.bytes, lag.json_bytes, lag.is_noted);
-        Ok(open.stored.last.heads.clone())
+        let heads = open.stored.last.heads.clone();
+        match open.until_look.checked_sub(appended) {
+            Some(left) if left > 0 || appended == 0 => open.until_look = left,
+            // The commit is durable whatever becomes of this: a later one tries again.
+            _ => drop(self.compact_if_due(open, now_ms)),
+        }
+        Ok(heads)
+    }
+
+    /// Compacts an open document once what was appended takes more than what the last compaction
+    /// left: about once in a doubling of the history, in a transaction of its own.
+    fn compact_if_due(&mut self, open: &mut OpenDocument, now_ms: i64) -> Result<(), Error> {
+        if self.connection.in_transaction() {
+            return Ok(());
+        }
+        let OpenDocument { id, document, stored, .. } = open;
+        let share = self.write(|database| {
+            let connection = &mut database.connection;
+            let share = Share::of(connection, *id)?;
+            if !share.is_due() || tables::last(connection, *id)? != stored.last {
+                return Ok(share);
+            }
+            compact::compact(connection, *id, document, now_ms)?;
+            stored.last = tables::last(connection, *id)?;
+            Share::of(connection, *id)
+        })?;
+        open.until_look = share.look_again();
+        Ok(())
     }
 
     fn commit_open(
         &mut self,
         open: &mut OpenDocument,
         now_ms: i64,
-    ) -> Result<(i64, Stored, Lag), Error> {
+    ) -> Result<(i64, Stored, Lag, u64), Error> {
         let connection = &mut self.connection;
         let mut lag =
             Lag { bytes: open.lag_bytes, json_bytes: open.json_bytes, is_noted: open.is_lagging };
@@ -203,9 +236,10 @@ impl Database {
             }
         }
         let before = stored.last.heads.clone();
-        lag.bytes += append_new(connection, id, &mut stored, &open.document, now_ms)?;
+        let appended = append_new(connection, id, &mut stored, &open.document, now_ms)?;
+        lag.bytes += appended;
         if stored.last.heads == before {
-            return Ok((id, stored, lag));
+            return Ok((id, stored, lag, appended));
         }
         self.project(id, &open.document, &before)?;
         let connection = &mut self.connection;
@@ -217,7 +251,7 @@ impl Database {
             tables::set_lagging(connection, id, true)?;
             lag.is_noted = true;
         }
-        Ok((id, stored, lag))
+        Ok((id, stored, lag, appended))
     }
 
     /// Takes in what others stored since; false when there was nothing.

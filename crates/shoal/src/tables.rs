@@ -8,6 +8,7 @@
 //! | `_shoal_lag(doc)` | a document with JSON older than its chunks |
 //! | `_shoal_projection(name, sql)` | the definition of a projection |
 //! | `_shoal_removed(doc, name, heads, stored)` | a tombstone |
+//! | `_shoal_stored(doc, chunk, times)` | when the changes of a document chunk were stored |
 //!
 //! Heads are 32 bytes each, ascending. The `id` of a chunk is `doc * 2^32 + position`: the chunks
 //! of a document lie side by side, in the order of storing. `heads` of a chunk are the document's
@@ -27,6 +28,10 @@ pub(crate) const DOC: &str = "_shoal_doc";
 pub(crate) const CHUNK: &str = "_shoal_chunk";
 const LAG: &str = "_shoal_lag";
 const REMOVED: &str = "_shoal_removed";
+pub(crate) const STORED: &str = "_shoal_stored";
+/// Made with the first document that is compacted.
+const CREATE_STORED: &str = "CREATE TABLE _shoal_stored(doc INTEGER PRIMARY KEY, \
+    chunk INTEGER NOT NULL, times BLOB NOT NULL)";
 
 /// How the names of all of them begin. SQL may read such tables and not change them.
 pub(crate) const PREFIX: &str = "_shoal_";
@@ -240,6 +245,67 @@ pub(crate) fn each_chunk(
     Ok(last)
 }
 
+/// Gives the rowid, the time of storing and the bytes of the chunks of document `doc`.
+pub(crate) fn each_stored(
+    connection: &mut Connection,
+    doc: i64,
+    mut each: impl FnMut(i64, i64, &[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let ids = chunk_ids(doc);
+    let mut reader = connection.table_reader(CHUNK)?;
+    reader.seek(*ids.start())?;
+    while reader.is_valid() && reader.rowid()? <= *ids.end() {
+        let rowid = reader.rowid()?;
+        let corrupt = |why| Error::Corrupt { table: CHUNK, rowid, why };
+        let ValueRef::Int(stored) = reader.value(4)? else {
+            return Err(corrupt("the time of storing is no number"));
+        };
+        let ValueRef::Blob(bytes) = reader.value(5)? else {
+            return Err(corrupt("the chunk is no blob"));
+        };
+        each(rowid, stored, bytes)?;
+        reader.next()?;
+    }
+    Ok(())
+}
+
+/// The times of the changes in a document chunk: the rowid of the chunk, and their runs.
+pub(crate) fn times(
+    connection: &mut Connection,
+    doc: i64,
+) -> Result<Option<(i64, Vec<u8>)>, Error> {
+    if connection.schema()?.table(STORED).is_none() {
+        return Ok(None);
+    }
+    let mut found = None;
+    let sql = "SELECT chunk, times FROM _shoal_stored WHERE doc = ?1";
+    query(connection, sql, &[Value::Int(doc)], |row| {
+        if let &[ValueRef::Int(chunk), ValueRef::Blob(times)] = row {
+            found = Some((chunk, times.to_vec()));
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Writes the times of the changes in a document chunk.
+pub(crate) fn put_times(
+    connection: &mut Connection,
+    doc: i64,
+    chunk: i64,
+    times: &[u8],
+) -> Result<(), Error> {
+    if connection.schema()?.table(STORED).is_none() {
+        write(connection, CREATE_STORED, &[])?;
+    }
+    let values = [ValueRef::Int(doc), ValueRef::Int(chunk), ValueRef::Blob(times)];
+    let mut writer = connection.table_writer(STORED)?;
+    if !writer.replace(doc, &values)? {
+        writer.insert(&values)?;
+    }
+    Ok(())
+}
+
 /// The sum of the chunks of document `doc`.
 pub(crate) fn size(connection: &mut Connection, doc: i64) -> Result<Size, Error> {
     let ids = chunk_ids(doc);
@@ -307,6 +373,9 @@ pub(crate) fn delete_chunks(connection: &mut Connection, doc: i64) -> Result<(),
 /// Deletes the row of a document.
 pub(crate) fn delete_doc(connection: &mut Connection, doc: i64) -> Result<(), Error> {
     connection.table_writer(DOC)?.delete(doc)?;
+    if connection.schema()?.table(STORED).is_some() {
+        connection.table_writer(STORED)?.delete(doc)?;
+    }
     Ok(())
 }
 

@@ -279,3 +279,101 @@ fn transactions_see_their_own_documents() {
     database.commit(&mut again).unwrap();
     assert_eq!(rows(&mut database, value), ["3"]);
 }
+
+/// A clock that the test sets.
+#[derive(Debug)]
+struct Set(std::sync::atomic::AtomicI64);
+
+impl shoal_vfs::Clock for Set {
+    fn unix_ms(&self) -> i64 {
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+/// Times of storing outlive compaction, to the minute, and so does what `FOR SYSTEM_TIME` shows.
+#[test]
+fn times_outlive_compaction() {
+    let clock = std::sync::Arc::new(Set(0.into()));
+    let os = Environment::os();
+    let entropy = std::sync::Arc::new(shoal_vfs::OsEntropy);
+    let environment = Environment::new(os.vfs(), clock.clone(), entropy);
+    let at = |time| clock.0.store(time, std::sync::atomic::Ordering::Relaxed);
+    let mut database = Database::memory(environment).unwrap();
+    let mut note = database.open_or_create("n").unwrap();
+    for n in 1..=40_i64 {
+        at(n * 3_600_000);
+        edit(&mut note, |transaction| transaction.put(&ROOT, "n", n).unwrap());
+        edit(&mut note, |transaction| {
+            transaction.put(&ROOT, "text", "x".repeat(n as usize)).unwrap()
+        });
+        database.commit(&mut note).unwrap();
+    }
+    let check = |database: &mut Database| {
+        for n in [1, 2, 17, 40_i64] {
+            let time = n * 3_600_000 + 1000;
+            let sql = format!("SELECT json ->> '$.n' FROM documents FOR SYSTEM_TIME AS OF {time}");
+            assert_eq!(rows(database, &sql), [n.to_string()]);
+        }
+        let text = "SELECT json ->> '$.n' FROM documents FOR SYSTEM_TIME AS OF '1970-01-01 05:30'";
+        assert_eq!(rows(database, text), ["5"]);
+        let early = "SELECT * FROM documents FOR SYSTEM_TIME AS OF 1000";
+        assert!(rows(database, early).is_empty());
+        let stored = "SELECT DISTINCT stored_at / 3600000 FROM document_history('n')";
+        let hours: Vec<String> = (1..=40).map(|n| n.to_string()).collect();
+        assert_eq!(rows(database, stored), hours);
+    };
+    check(&mut database);
+    at(50 * 3_600_000);
+    let compacted = database.compact("n").unwrap();
+    assert!(compacted.bytes_after < compacted.bytes_before, "{compacted:?}");
+    check(&mut database);
+    edit(&mut note, |transaction| transaction.put(&ROOT, "n", 41_i64).unwrap());
+    at(60 * 3_600_000);
+    database.commit(&mut note).unwrap();
+    at(70 * 3_600_000);
+    database.compact("n").unwrap();
+    let last = "SELECT stored_at / 3600000 FROM document_history('n') WHERE seq = 81";
+    assert_eq!(rows(&mut database, last), ["60"]);
+}
+
+/// A document that stays open is compacted by its commits: nobody else has to.
+#[test]
+fn commits_compact() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    let mut database = Database::open(Environment::os(), &path, shoal::Access::Create).unwrap();
+    let mut other = Database::open(Environment::os(), &path, shoal::Access::Create).unwrap();
+    rows(&mut database, "PRAGMA synchronous = OFF");
+    rows(&mut other, "PRAGMA synchronous = OFF");
+    let mut note = database.open_or_create("n").unwrap();
+    let mut there = other.open_or_create("n").unwrap();
+    edit(&mut note, |transaction| {
+        transaction.put_object(&ROOT, "text", ObjType::Text).unwrap();
+    });
+    database.commit(&mut note).unwrap();
+    let text = note.get(&ROOT, "text").unwrap().unwrap().1;
+    let mut most = 0;
+    for n in 0..1000 {
+        let length = note.length(&text).unwrap();
+        edit(&mut note, |transaction| {
+            transaction.splice_text(&text, length, 0, "typed ").unwrap();
+        });
+        database.commit(&mut note).unwrap();
+        if n % 100 == 0 {
+            other.commit(&mut there).unwrap();
+            other.refresh(&mut there).unwrap();
+        }
+        if n % 10 == 0 {
+            most = most.max(database.documents().unwrap()[0].bytes);
+        }
+    }
+    let stored = &database.documents().unwrap()[0];
+    assert_eq!(stored.changes, 1001);
+    // A change of one keystroke takes about 100 bytes by itself.
+    assert!(most < 30_000, "{most}");
+    assert_eq!(database.load("n").unwrap().heads(), note.heads());
+    other.refresh(&mut there).ok();
+    let mut again = other.open_or_create("n").unwrap();
+    other.refresh(&mut again).unwrap();
+    assert_eq!(again.heads(), note.heads());
+}

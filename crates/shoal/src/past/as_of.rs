@@ -97,10 +97,12 @@ impl AsOf {
         if is_time {
             let time_ms = time(context, value)?;
             for doc in names(context, None)? {
-                if is_chosen(&doc.name)?
-                    && let Some(heads) = stored::heads_at(context, doc.id, time_ms)?
-                {
-                    let document = self.library.document(context, doc.id)?;
+                context.check()?;
+                if !is_chosen(&doc.name)? {
+                    continue;
+                }
+                let document = self.library.document(context, doc.id)?;
+                if let Some(heads) = stored::heads_at(context, doc.id, &document, time_ms)? {
                     found.push((doc, document, heads));
                 }
             }

@@ -136,11 +136,11 @@ fn called(
 
 /// One row a change, in the order of application.
 fn history(asked: &Asked<'_>) -> Result<Vec<Row>, Error> {
-    let stored = stored::times(asked.context, asked.doc.id, asked.document)?;
+    let stored = stored::times(asked.context, asked.doc.id)?;
     let changes = asked.document.changes();
     let rows = changes.map(|change| {
         let deps: Vec<String> = change.deps().iter().map(ToString::to_string).collect();
-        let stored_at = stored.get(&change.hash()).copied();
+        let stored_at = stored.of(&change.hash());
         vec![
             change.hash().to_string().into(),
             change.actor().to_string().into(),

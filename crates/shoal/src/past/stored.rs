@@ -1,54 +1,48 @@
 //! When this file stored changes, and the state a document had at a time.
 
-use std::collections::BTreeMap;
-
 use shoal_crdt::Document;
-use shoal_history::{Change, ChangeHash, Limits};
+use shoal_history::ChangeHash;
 use shoal_sql::{ModuleContext, Value};
 
 use super::library::ask;
 use crate::Error;
-use crate::intake::is_change;
 use crate::tables::{self, CHUNK, heads_of_value};
+use crate::times::Times;
 
 /// When this file stored each change of a document, in milliseconds since 1970.
 ///
-/// Cost: the chunks are read, and the changes in them hashed.
-pub(super) fn times(
-    context: &ModuleContext<'_>,
-    doc: i64,
-    document: &Document,
-) -> Result<BTreeMap<ChangeHash, i64>, Error> {
-    let mut times = BTreeMap::new();
-    let mut of_chunk = None;
+/// Cost: the chunks are read; a document chunk is loaded.
+pub(super) fn times(context: &ModuleContext<'_>, doc: i64) -> Result<Times, Error> {
+    let mut runs = None;
+    if context.schema().is_some_and(|schema| schema.table(tables::STORED).is_some()) {
+        let sql = "SELECT chunk, times FROM main._shoal_stored WHERE doc = ?1";
+        ask(context, sql, &[Value::Int(doc)], |row| {
+            if let [Value::Int(chunk), Value::Blob(times)] = row {
+                runs = Some((*chunk, times.clone()));
+            }
+            Ok(())
+        })?;
+    }
+    let mut times = Times::default();
     let sql = "SELECT id, stored, bytes FROM main._shoal_chunk WHERE id BETWEEN ?1 AND ?2 \
                ORDER BY id";
     ask(context, sql, &ids(doc), |row| {
         let [Value::Int(rowid), Value::Int(stored), Value::Blob(bytes)] = row else {
             return Err(Error::Layout { table: CHUNK });
         };
-        if is_change(bytes) {
-            let limits = Limits { by_size: None, ..Limits::default() };
-            let change = Change::from_bytes_within(bytes, &limits)
-                .map_err(|source| Error::Chunk { table: CHUNK, rowid: *rowid, source })?;
-            times.insert(change.hash(), *stored);
-        } else {
-            of_chunk = Some(*stored);
-        }
-        Ok(())
+        let runs = runs.as_ref().filter(|(chunk, _)| chunk == rowid).map(|(_, runs)| runs);
+        times.add_chunk(bytes, *stored, runs)
     })?;
-    if let Some(stored) = of_chunk {
-        for change in document.changes() {
-            times.entry(change.hash()).or_insert(stored);
-        }
-    }
     Ok(times)
 }
 
 /// The heads that a document had in this file at a time; `None` before its first change was stored.
+///
+/// Cost: a look at the chunks' times; before the last compaction as [`times`].
 pub(super) fn heads_at(
     context: &ModuleContext<'_>,
     doc: i64,
+    document: &Document,
     time_ms: i64,
 ) -> Result<Option<Vec<ChangeHash>>, Error> {
     let sql = "SELECT id, heads FROM main._shoal_chunk WHERE id BETWEEN ?1 AND ?2 AND stored <= ?3 \
@@ -60,7 +54,10 @@ pub(super) fn heads_at(
         heads = Some(heads_of_value(found.as_ref(), CHUNK, *rowid)?);
         Ok(())
     })?;
-    Ok(heads)
+    match heads {
+        Some(heads) => Ok(Some(heads)),
+        None => Ok(times(context, doc)?.heads_at(document.changes(), time_ms)),
+    }
 }
 
 fn ids(doc: i64) -> [Value; 2] {
