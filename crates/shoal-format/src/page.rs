@@ -418,6 +418,41 @@ impl<'a> Page<'a> {
         Pgno::new(number).ok_or_else(|| self.corrupt("has page 0 as child", index))
     }
 
+    /// Where on the page the number of `child` is; `None` for a page of which it is no child.
+    ///
+    /// # Errors
+    /// As [`Page::child`].
+    pub fn child_offset(&self, child: Pgno) -> Result<Option<usize>, Corrupt> {
+        for index in 0..=self.cell_count {
+            if self.child(index)? == child {
+                return Ok(Some(match index == self.cell_count {
+                    true => header_start(self.pgno) + 8,
+                    false => self.bytes.len() - self.cell_bytes(index)?.len(),
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where on the page the number of `first` is, the first page of a cell's overflow chain; `None`
+    /// where no cell has it.
+    ///
+    /// # Errors
+    /// [`Corrupt`] when a cell is broken.
+    pub fn overflow_offset(&self, first: Pgno) -> Result<Option<usize>, Corrupt> {
+        for index in 0..self.cell_count {
+            let payload = match self.kind {
+                PageKind::TableInterior => return Ok(None),
+                PageKind::TableLeaf => self.table_leaf(index)?.payload,
+                _ => self.index(index)?.payload,
+            };
+            if payload.overflow == Some(first) {
+                return Ok(Some(self.offset_of(payload.local) + payload.local.len()));
+            }
+        }
+        Ok(None)
+    }
+
     /// Returns the bytes between the last cell pointer and the first cell.
     ///
     /// # Errors

@@ -297,6 +297,7 @@ impl Backup {
             Target::Store(slot) => {
                 let Some(mut target) = slot.take() else { return Ok(()) };
                 let old = target.file.header;
+                target.changes_mut()?.is_copy = true;
                 target.change(|target| {
                     if source.page_count == 0 {
                         // An empty schema instead of no page at all.

@@ -63,6 +63,7 @@ impl Transaction {
         for (number, part) in parts.enumerate() {
             let bytes = self.edit(chain[number])?;
             OverflowPage::write(&mut bytes[..usable], chain.get(number + 1).copied(), part);
+            self.changes_mut()?.set_overflow(chain[number], true);
         }
         cell.extend_from_slice(&chain[0].get().to_be_bytes());
         Ok(())

@@ -42,6 +42,10 @@ pub(crate) struct Changes {
     pub(crate) packs: bool,
     /// A buffer for cells.
     pub(crate) cell: Vec<u8>,
+    /// The pages are another file's, with its pointer map.
+    pub(crate) is_copy: bool,
+    /// A certain page was taken off the freelist: its trunks changed anywhere.
+    pub(crate) took_free_page: bool,
     /// The known ends of trees, the latest first.
     tails: Vec<Tail>,
 }
@@ -65,6 +69,8 @@ static ZEROES: [u8; 1 << 16] = [0; 1 << 16];
 struct Dirty {
     bytes: Arc<[u8]>,
     epoch: u64,
+    /// A page of an overflow chain, whose bytes do not tell.
+    is_overflow: bool,
 }
 
 impl Changes {
@@ -79,6 +85,8 @@ impl Changes {
             scratch: Vec::new(),
             packs: false,
             cell: Vec::new(),
+            is_copy: false,
+            took_free_page: false,
             tails: Vec::new(),
         }
     }
@@ -109,7 +117,9 @@ impl Changes {
             return Err(Error::Misuse("a file was to be replaced within a savepoint"));
         }
         let epoch = self.epoch;
-        let dirty = |page: PageRef| (page.pgno, Dirty { bytes: page.bytes, epoch });
+        self.is_copy = true;
+        let dirty =
+            |page: PageRef| (page.pgno, Dirty { bytes: page.bytes, epoch, is_overflow: false });
         self.dirty = pages.into_iter().map(dirty).collect();
         Ok(())
     }
@@ -184,7 +194,19 @@ impl Changes {
     fn put(&mut self, pgno: Pgno, bytes: Arc<[u8]>) {
         self.forget_tail(pgno);
         self.keep(pgno);
-        self.dirty.insert(pgno, Dirty { bytes, epoch: self.epoch });
+        self.dirty.insert(pgno, Dirty { bytes, epoch: self.epoch, is_overflow: false });
+    }
+
+    /// Notes whether the changed page `pgno` is one of an overflow chain.
+    pub(crate) fn set_overflow(&mut self, pgno: Pgno, is_overflow: bool) {
+        if let Some(dirty) = self.dirty.get_mut(&pgno) {
+            dirty.is_overflow = is_overflow;
+        }
+    }
+
+    /// Forgets the ends of all trees.
+    pub(crate) fn forget_tails(&mut self) {
+        self.tails.clear();
     }
 
     /// Drops the changes of page `pgno`, whose content no longer matters.
@@ -244,6 +266,24 @@ impl Transaction {
             changes.undo.clear();
         }
         Ok(())
+    }
+
+    /// True for a page changed in this transaction.
+    pub(crate) fn is_changed(&self, pgno: Pgno) -> bool {
+        self.changes.as_ref().is_some_and(|changes| changes.dirty.contains_key(&pgno))
+    }
+
+    /// True for a page of an overflow chain changed in this transaction.
+    pub(crate) fn is_overflow(&self, pgno: Pgno) -> bool {
+        let dirty = self.changes.as_ref().and_then(|changes| changes.dirty.get(&pgno));
+        dirty.is_some_and(|dirty| dirty.is_overflow)
+    }
+
+    /// The numbers of all changed pages, in no order.
+    pub(crate) fn changed_pages(&self) -> Result<Vec<Pgno>, Error> {
+        let changes = self.changes.as_ref();
+        let changes = changes.ok_or(Error::Misuse("a transaction that may not write was to"))?;
+        Ok(changes.dirty.keys().copied().collect())
     }
 
     pub(crate) fn changes_mut(&mut self) -> Result<&mut Changes, Error> {

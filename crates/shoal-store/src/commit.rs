@@ -61,6 +61,7 @@ impl Transaction {
             Some(changes) if !changes.is_empty() => {}
             _ => return Ok(CommitSeq(self.store.state().commits)),
         }
+        self.auto_vacuum()?;
         if self.snapshot.log.is_some() {
             return self.commit_to_log();
         }

@@ -20,11 +20,21 @@ impl Transaction {
         Ok(pgno)
     }
 
-    fn extend(&mut self) -> Result<Pgno, Error> {
+    /// A new page at the end of the file, behind the page of the lock bytes or one of the pointer
+    /// map where these are next.
+    pub(crate) fn extend(&mut self) -> Result<Pgno, Error> {
         let lock_page = Pgno::lock_page(self.file.header.page_size).get();
         let mut number = self.file.page_count.saturating_add(1);
-        if number == lock_page {
-            number += 1;
+        loop {
+            if number == lock_page {
+                number += 1;
+            } else if let Some(map) = Pgno::new(number).filter(|page| self.is_apart(*page)) {
+                self.file.page_count = number;
+                self.rewrite(map, true, |_| Ok(()))?;
+                number = number.saturating_add(1);
+            } else {
+                break;
+            }
         }
         if number > Pgno::MAX {
             return Err(Error::Limit { what: "page count", max: u64::from(Pgno::MAX) });
@@ -99,7 +109,11 @@ impl Transaction {
     }
 
     /// An error when `pgno` cannot be a free page.
-    fn check_free(&self, pgno: Pgno) -> Result<(), Error> {
+    pub(crate) fn check_free(&self, pgno: Pgno) -> Result<(), Error> {
+        if self.is_apart(pgno) {
+            let at = u64::from(pgno.get());
+            return Err(Corrupt::on_page(pgno, "freelist", "has the pointer map's page", at).into());
+        }
         if pgno == Pgno::FIRST {
             return Err(Corrupt::on_page(pgno, "freelist", "contains page", 1).into());
         }

@@ -7,7 +7,7 @@ use shoal_format::{Corrupt, FileHeader, PageEdit, PageKind, Pgno};
 
 use crate::Error;
 use crate::page::PageRef;
-use crate::settings::NewFile;
+use crate::settings::{AutoVacuum, NewFile};
 use crate::store::Inner;
 
 /// Page size of a database created by this crate, in bytes.
@@ -32,6 +32,9 @@ impl FileState {
         let mut header = FileHeader::create(new.page_size.unwrap_or(NEW_PAGE_SIZE));
         header.reserved = new.reserved;
         header.text_encoding = new.text_encoding;
+        let auto_vacuum = new.auto_vacuum.unwrap_or_default();
+        header.largest_root = u32::from(auto_vacuum != AutoVacuum::None);
+        header.incremental_vacuum = u32::from(auto_vacuum == AutoVacuum::Incremental);
         FileState { header, page_count: 0 }
     }
 
@@ -79,6 +82,19 @@ impl FileState {
             return Err(Corrupt::new("file header", why, u64::from(page_count)).into());
         }
         Ok(FileState { header, page_count })
+    }
+
+    /// The shape of the locked file by the bytes a codec leaves visible; all else is as in a new
+    /// file. For a file whose page 1 is read from its log.
+    pub(crate) fn visible(store: &Inner) -> Result<FileState, Error> {
+        let mut bytes = [0; FileHeader::SIZE];
+        store.file.read_at(&mut bytes, 0)?;
+        let size = FileHeader::stated_page_size(&bytes)
+            .ok_or_else(|| Error::NotADatabase { path: store.path.clone() })?;
+        let mut header = FileHeader::create(size);
+        [header.write_version, header.read_version, header.reserved] =
+            [bytes[18], bytes[19], bytes[20]];
+        Ok(FileState { header, page_count: 1 })
     }
 
     /// Page 1 of an empty database: the header and an empty `sqlite_schema`.

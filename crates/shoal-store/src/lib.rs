@@ -26,6 +26,7 @@ mod journal_mode;
 mod lookup;
 mod page;
 mod payload;
+mod pointer_map;
 mod recovery;
 mod replace;
 mod salvage;
@@ -53,7 +54,7 @@ pub use journal_mode::JournalMode;
 pub use lookup::{BATCH, TableLookup};
 pub use salvage::{PageSet, Salvage, SalvagedRow};
 pub use scan::{ScannedRow, TableScan};
-pub use settings::{NewFile, Rollback, Settings, Synchronous};
+pub use settings::{AutoVacuum, NewFile, Rollback, Settings, Synchronous};
 pub use shoal_format::utf16;
 pub use shoal_format::{
     ByteOrder, Collation, ColumnFinder, ColumnPlace, Corrupt, FileHeader, HeaderWalk, KeyColumn,

@@ -2,17 +2,19 @@
 
 use shoal_format::{FileHeader, Pgno};
 
+use crate::settings::AutoVacuum;
 use crate::{Error, Store, Transaction};
 
 impl Store {
     /// A new, empty database in memory, whose first transaction makes pages as `header` says: of
-    /// the same size, reserved bytes and encoding of text.
+    /// the same size, reserved bytes, encoding of text and auto-vacuum.
     pub fn memory_like(header: &FileHeader) -> Store {
         let store = Store::memory();
         let mut settings = store.settings();
         settings.new_file.page_size = Some(header.page_size);
         settings.new_file.reserved = header.reserved;
         settings.new_file.text_encoding = header.text_encoding;
+        settings.new_file.auto_vacuum = Some(AutoVacuum::of(header));
         store.set_settings(settings);
         store
     }
@@ -50,6 +52,7 @@ impl Transaction {
         if self.snapshot.log.is_some() && old.page_size != other.file.header.page_size {
             return misuse("a file with a write-ahead log was to get pages of another size");
         }
+        other.update_pointer_map()?;
         let page_count = other.file.page_count;
         let written = other.changes_mut()?;
         if written.original.page_count != 0 || written.has_failed() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shoal_format::TextEncoding;
+use shoal_format::{FileHeader, TextEncoding};
 
 /// When a commit waits for the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,6 +61,32 @@ pub struct NewFile {
     pub reserved: u8,
     /// The encoding of texts.
     pub text_encoding: TextEncoding,
+    /// Free pages at commits; none asked for is [`AutoVacuum::None`] in a new file, and what the
+    /// file has in `VACUUM`.
+    pub auto_vacuum: Option<AutoVacuum>,
+}
+
+/// The fate of free pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AutoVacuum {
+    /// Free pages stay in the file, to be used again.
+    #[default]
+    None,
+    /// Each commit cuts the file by its free pages.
+    Full,
+    /// Free pages stay until [`Transaction::incremental_vacuum`](crate::Transaction).
+    Incremental,
+}
+
+impl AutoVacuum {
+    /// A file's by its header.
+    pub fn of(header: &FileHeader) -> AutoVacuum {
+        match (header.is_auto_vacuum(), header.incremental_vacuum) {
+            (false, _) => AutoVacuum::None,
+            (true, 0) => AutoVacuum::Full,
+            (true, _) => AutoVacuum::Incremental,
+        }
+    }
 }
 
 impl Settings {
@@ -71,7 +97,12 @@ impl Settings {
             rollback: Rollback::default(),
             wal_autocheckpoint: 1000,
             busy_timeout,
-            new_file: NewFile { page_size: None, reserved: 0, text_encoding: TextEncoding::Utf8 },
+            new_file: NewFile {
+                page_size: None,
+                reserved: 0,
+                text_encoding: TextEncoding::Utf8,
+                auto_vacuum: None,
+            },
         }
     }
 }

@@ -513,7 +513,15 @@ impl Inner {
         // shortens a file without changing the header.
         let mapped = state.image.as_ref().is_some_and(|image| image.is_mapped());
         let before = state.file.filter(|_| !mapped);
-        let file = FileState::read(self, before)?;
+        let file = match FileState::read(self, before) {
+            // A crash in a checkpoint may have torn page 1, and the log has it.
+            Err(refused @ Error::Refused { .. }) => match FileState::visible(self)?.header.is_wal()
+            {
+                true => return self.look_at_log(state, None),
+                false => return Err(refused),
+            },
+            other => other?,
+        };
         if file.header.is_wal() {
             return self.look_at_log(state, Some(file));
         }
@@ -613,10 +621,6 @@ impl Inner {
         let path = || self.path.clone();
         if self.options.access == Access::ReadOnly {
             return Err(Error::ReadOnly { path: path() });
-        }
-        let refuse = |what| Err(Error::Unsupported { what, path: path() });
-        if header.is_auto_vacuum() {
-            return refuse("writing an auto-vacuum database");
         }
         if header.write_version > 2 {
             return Err(Error::ReadOnly { path: path() });

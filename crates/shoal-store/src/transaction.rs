@@ -118,8 +118,8 @@ impl Transaction {
     ///
     /// # Errors
     /// [`Error::Busy`] when another transaction writes, or with a write-ahead log has committed
-    /// since this one began: waiting would not help. [`Error::ReadOnly`], [`Error::Latched`],
-    /// [`Error::Unsupported`] for auto-vacuum files.
+    /// since this one began: waiting would not help. [`Error::ReadOnly`],
+    /// [`Error::Latched`].
     pub fn upgrade(&mut self) -> Result<(), Error> {
         if self.changes.is_none() {
             self.store.begin_writing(&self.file.header, self.snapshot.log.as_ref())?;
@@ -164,6 +164,18 @@ impl Transaction {
     /// [`Error::Misuse`] when the transaction may not write.
     pub fn set_schema_format(&mut self, format: u32) -> Result<(), Error> {
         self.change_header(|header| header.schema_format = format)
+    }
+
+    /// Makes an auto-vacuum file cut itself at each commit, or only when asked to. Other files stay
+    /// as they are.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when the transaction may not write.
+    pub fn set_incremental_vacuum(&mut self, incremental: bool) -> Result<(), Error> {
+        if !self.file.header.is_auto_vacuum() {
+            return Ok(());
+        }
+        self.change_header(|header| header.incremental_vacuum = incremental.into())
     }
 
     /// Notes in the header the version of the format for reading and writing: 1 with a rollback

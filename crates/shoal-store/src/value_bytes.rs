@@ -149,12 +149,14 @@ impl Transaction {
         bytes: &[u8],
     ) -> Result<(), Error> {
         let pieces = self.pieces(value, offset, bytes.len())?;
+        let leaf = value.leaf;
         self.change(|txn| {
             let mut done = 0;
             for (pgno, place) in pieces {
                 let page = txn.edit(pgno)?.get_mut(place).ok_or_else(|| passes_page(pgno))?;
                 page.copy_from_slice(&bytes[done..done + page.len()]);
                 done += page.len();
+                txn.changes_mut()?.set_overflow(pgno, pgno != leaf);
             }
             Ok(())
         })

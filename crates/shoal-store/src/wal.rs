@@ -205,12 +205,16 @@ impl WalState {
     ) -> Result<WalSnapshot, Error> {
         self.open(store)?;
         let known = self.known.take().zip(before);
-        let Some(log) = self.log.clone() else { return alone(store, file()?, None) };
+        let Some(log) = self.log.clone() else { return alone(store, file(), None) };
         let held = Arc::new(log.begin_read(store)?);
-        let Some(header) = held.header else { return alone(store, file()?, Some(held)) };
+        let Some(header) = held.header else { return alone(store, file(), Some(held)) };
         let size = match before {
             Some(before) => before.header.page_size,
-            None => file()?.header.page_size,
+            None => match file() {
+                // Page 1 of the file may be torn, and whole in the log.
+                Err(Error::Refused { .. }) => FileState::visible(store)?.header.page_size,
+                other => other?.header.page_size,
+            },
         };
         if header.page_size != size && header.page_size != 0 {
             let why = "is of pages of another size than the file's, bytes";
@@ -472,7 +476,16 @@ impl Log {
 }
 
 /// The state of a log without a valid index: the frames its checksums vouch for.
-fn alone(store: &Inner, file: FileState, held: Option<Arc<Held>>) -> Result<WalSnapshot, Error> {
+fn alone(
+    store: &Inner,
+    file: Result<FileState, Error>,
+    held: Option<Arc<Held>>,
+) -> Result<WalSnapshot, Error> {
+    // Page 1 of the file may be torn, and whole in the log.
+    let (file, refused) = match file {
+        Err(refused @ Error::Refused { .. }) => (FileState::visible(store)?, Some(refused)),
+        other => (other?, None),
+    };
     let mut view = LogView { source: Source::Database, version: NO_LOG, held };
     let mut page_count = None;
     if let Some(log) = open_log(store)?
@@ -488,7 +501,10 @@ fn alone(store: &Inner, file: FileState, held: Option<Arc<Held>>) -> Result<WalS
     }
     let file = match page_count {
         Some(count) => state(store, &view, count, file.header.page_size, || Ok(file))?,
-        None => checked(store, &view, file)?,
+        None => match refused {
+            Some(refused) => return Err(refused),
+            None => checked(store, &view, file)?,
+        },
     };
     Ok(WalSnapshot { file, view, since: Since::Unknown })
 }

@@ -241,6 +241,10 @@ fn a_file_larger_than_the_cache_is_mapped_and_can_be_written() {
 /// process's changes are seen; a shortened file is refused, and nothing past its end is read.
 #[test]
 fn a_mapped_file_changes_between_transactions() {
+    if common::codec::wanted().is_some() {
+        // The bytes are edited, or read by SQLite, in their plain form.
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(DB);
     std::fs::write(&path, database(4096, 0, "CREATE TABLE t(a, b);")).unwrap();

@@ -352,21 +352,7 @@ fn a_journal_that_is_not_hot_is_left_alone() {
 }
 
 #[test]
-fn what_is_not_supported_is_refused_by_name() {
-    let refused = |place: &Place, mode| {
-        let before = std::fs::read(&place.db).unwrap();
-        let error = Store::open_with(Arc::new(OsVfs::new()), &place.db, options(Access::ReadWrite))
-            .and_then(|store| store.begin(mode).map(drop))
-            .unwrap_err();
-        assert!(matches!(error, Error::Unsupported { .. }), "{error}");
-        assert_eq!(std::fs::read(&place.db).unwrap(), before);
-        error.to_string()
-    };
-    let place = Place::new();
-    place.peer().execute_batch("PRAGMA auto_vacuum = FULL; VACUUM").unwrap();
-    assert_eq!(count(&place.store()), 0);
-    assert!(refused(&place, Mode::Write).contains("auto-vacuum"));
-
+fn a_store_opened_to_read_does_not_write() {
     let place = Place::new();
     let store = Store::open(Arc::new(OsVfs::new()), &place.db, Access::ReadOnly).unwrap();
     assert!(matches!(store.begin(Mode::Write), Err(Error::ReadOnly { .. })));

@@ -165,6 +165,10 @@ fn a_store_keeping_its_lock_keeps_its_journal_until_it_is_closed() {
 
 #[test]
 fn dropped_and_emptied_trees_give_their_pages_back() {
+    if common::codec::wanted().is_some() {
+        // The bytes are edited, or read by SQLite, in their plain form.
+        return;
+    }
     let (vfs, store) = disk(512, ONE_INDEX);
     let mut txn = store.begin(Mode::Write).unwrap();
     let extra = txn.create_btree(BtreeKind::Table).unwrap();
@@ -200,6 +204,10 @@ fn dropped_and_emptied_trees_give_their_pages_back() {
 
 #[test]
 fn the_page_of_the_lock_is_never_used() {
+    if common::codec::wanted().is_some() {
+        // The bytes are edited, or read by SQLite, in their plain form.
+        return;
+    }
     // A file ending just before the page of the lock bytes, all of it free except for the header.
     let (vfs, store) = disk(65536, "CREATE TABLE t(a, b)");
     drop(store);
@@ -236,6 +244,10 @@ fn the_page_of_the_lock_is_never_used() {
 
 #[test]
 fn a_failed_change_is_not_committed() {
+    if common::codec::wanted().is_some() {
+        // The bytes are edited, or read by SQLite, in their plain form.
+        return;
+    }
     let (vfs, store) = disk(512, SCHEMA);
     let mut bytes = vfs.get(Path::new(DB)).unwrap();
     // The freelist states a trunk page past the end of the file.

@@ -39,6 +39,7 @@ pub(crate) enum Kind {
     ForeignKeyCheck,
     ForeignKeyList,
     ForeignKeys,
+    IncrementalVacuum,
     /// A setting that Shoal does not have: what it does instead of having it, as SQLite's number.
     Fixed(&'static [&'static str; 1], i64),
     FreelistCount,
@@ -98,6 +99,7 @@ const KINDS: &[(&str, Kind)] = &[
     ("function_list", Kind::FunctionList),
     ("hard_heap_limit", Kind::Fixed(&["hard_heap_limit"], 0)),
     ("ignore_check_constraints", Kind::Fixed(&["ignore_check_constraints"], 0)),
+    ("incremental_vacuum", Kind::IncrementalVacuum),
     ("index_info", Kind::IndexInfo),
     ("index_list", Kind::IndexList),
     ("index_xinfo", Kind::IndexXinfo),
@@ -169,6 +171,7 @@ impl Pragma {
             Kind::WalAutocheckpoint | Kind::WalCheckpoint => true,
             Kind::PageSize | Kind::Encoding => true,
             Kind::CacheSize | Kind::SecureDelete | Kind::TempStore => true,
+            Kind::AutoVacuum | Kind::IncrementalVacuum => true,
             Kind::LockingMode => pragma.argument_is("normal"),
             Kind::Fixed(_, number) => pragma.argument_is(&number.to_string()),
             Kind::ForeignKeys | Kind::DeferForeignKeys => true,
@@ -260,7 +263,11 @@ impl Pragma {
 
     /// Whether it sets something in the file.
     pub(crate) fn writes(&self) -> bool {
-        matches!(self.kind, Kind::ApplicationId | Kind::UserVersion) && self.argument.is_some()
+        match self.kind {
+            Kind::ApplicationId | Kind::UserVersion => self.argument.is_some(),
+            Kind::IncrementalVacuum => true,
+            _ => false,
+        }
     }
 
     /// True for `PRAGMA journal_mode = ...`: the mode may be kept in the file, made for its sake.
@@ -278,6 +285,7 @@ impl Pragma {
             | Kind::Encoding
             | Kind::CacheSize
             | Kind::TempStore
+            | Kind::AutoVacuum
                 if self.argument.is_some() =>
             {
                 &[]
@@ -299,6 +307,11 @@ impl Pragma {
         match self.kind {
             Kind::UserVersion => transaction.set_user_version(bits.cast_signed())?,
             Kind::ApplicationId => transaction.set_application_id(bits)?,
+            // Without a number, and for less than 1, all pages go.
+            Kind::IncrementalVacuum => {
+                let most = u32::try_from(value.clamp(0, i64::from(u32::MAX))).unwrap_or(0);
+                transaction.incremental_vacuum(most)?;
+            }
             _ => {}
         }
         Ok(())
@@ -318,7 +331,12 @@ impl Kind {
     /// The pragmas that are table-valued functions, too, with their names.
     pub(crate) fn of_tables() -> impl Iterator<Item = (&'static str, Kind)> {
         // What the connection alone can tell has no rows within a query.
-        let alone = [Kind::DataVersion, Kind::DeferForeignKeys, Kind::WalCheckpoint];
+        let alone = [
+            Kind::DataVersion,
+            Kind::DeferForeignKeys,
+            Kind::WalCheckpoint,
+            Kind::IncrementalVacuum,
+        ];
         KINDS.iter().copied().filter(move |(_, kind)| !alone.contains(kind))
     }
 
@@ -344,6 +362,7 @@ impl Kind {
         match self {
             Kind::ApplicationId => &["application_id"],
             Kind::AutoVacuum => &["auto_vacuum"],
+            Kind::IncrementalVacuum => &[],
             Kind::BusyTimeout => &["timeout"],
             Kind::CacheSize => &["cache_size"],
             Kind::SecureDelete => &["secure_delete"],
@@ -534,6 +553,7 @@ impl Kind {
             }
             Kind::TableXinfo => table_info(schema, &argument, true),
             Kind::UserVersion => number(header.user_version.into()),
+            Kind::IncrementalVacuum => Vec::new(),
         })
     }
 }
@@ -552,7 +572,6 @@ const REFUSED: &[&str] = &[
     "case_sensitive_like",
     "data_store_directory",
     "default_cache_size",
-    "incremental_vacuum",
     "mmap_size",
     "optimize",
     "shrink_memory",

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use shoal_store::{
-    CheckpointMode, JournalMode, Mode, Rollback, SecureDelete, Settings, Store, Synchronous,
-    TextEncoding,
+    AutoVacuum, CheckpointMode, JournalMode, Mode, Rollback, SecureDelete, Settings, Store,
+    Synchronous, TextEncoding,
 };
 
 use super::attached::Databases;
@@ -65,7 +65,8 @@ impl Pragma {
 
     /// True where the pragma shapes the pages of a file without any.
     pub(super) fn shapes_new_file(&self) -> bool {
-        matches!(self.kind(), Kind::PageSize | Kind::Encoding) && self.argument().is_some()
+        matches!(self.kind(), Kind::PageSize | Kind::Encoding | Kind::AutoVacuum)
+            && self.argument().is_some()
     }
 
     /// Does it, and gives its rows. Without a database's name it means all of them; the rows are
@@ -143,6 +144,28 @@ impl Pragma {
                 if (512..=65536).contains(&size) && size.is_power_of_two() {
                     settings.new_file.page_size = Some(size);
                     store.set_settings(settings);
+                }
+                None
+            }
+            Kind::AutoVacuum => {
+                let words = [("none", 0), ("full", 1), ("incremental", 2)];
+                let word = words.iter().find(|(word, _)| self.argument_is(word));
+                let mode = match word.map_or(number, |(_, mode)| *mode) {
+                    1 => AutoVacuum::Full,
+                    2 => AutoVacuum::Incremental,
+                    _ => AutoVacuum::None,
+                };
+                settings.new_file.auto_vacuum = Some(mode);
+                store.set_settings(settings);
+                let now = AutoVacuum::of(store.begin(Mode::Read)?.header());
+                if ![mode, now].contains(&AutoVacuum::None) && mode != now {
+                    if open.is_some() {
+                        let what = "auto_vacuum may not be changed inside a transaction";
+                        return Err(Error::runtime(what));
+                    }
+                    let mut transaction = store.begin(Mode::Write)?;
+                    transaction.set_incremental_vacuum(mode == AutoVacuum::Incremental)?;
+                    transaction.commit()?;
                 }
                 None
             }

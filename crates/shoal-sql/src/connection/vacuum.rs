@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use shoal_store::{FileHeader, Mode, Store};
+use shoal_store::{AutoVacuum, FileHeader, Mode, Store};
 
 use super::Connection;
 use super::attached;
@@ -46,7 +46,15 @@ impl Connection {
         // Pages of a log are of one size, and a database in memory keeps its own.
         let keeps_size = old.is_wal() || self.store.path() == Path::new(":memory:");
         let asked = self.store.settings().new_file.page_size.filter(|_| !keeps_size);
-        let header = FileHeader { page_size: asked.unwrap_or(old.page_size), ..old };
+        let page_size = asked.unwrap_or(old.page_size);
+        let auto_vacuum = self.store.settings().new_file.auto_vacuum;
+        let auto_vacuum = auto_vacuum.unwrap_or(AutoVacuum::of(&old));
+        let header = FileHeader {
+            page_size,
+            largest_root: u32::from(auto_vacuum != AutoVacuum::None),
+            incremental_vacuum: u32::from(auto_vacuum == AutoVacuum::Incremental),
+            ..old
+        };
         let store = Store::memory_like(&header);
         let mut copy = store.begin(Mode::Write)?;
         let file = FileOf { txn: &transaction, store: &self.store, database: MAIN };
@@ -67,6 +75,8 @@ impl Connection {
         settings.new_file.page_size = Some(asked.unwrap_or(header.page_size));
         settings.new_file.reserved = header.reserved;
         settings.new_file.text_encoding = header.text_encoding;
+        let auto_vacuum = self.store.settings().new_file.auto_vacuum;
+        settings.new_file.auto_vacuum = Some(auto_vacuum.unwrap_or(AutoVacuum::of(header)));
         store.set_settings(settings);
         let mut copy = store.begin(Mode::Write)?;
         if copy.page_count() > 0 {

@@ -3,7 +3,7 @@
 use shoal_store::Pgno;
 
 use super::delete::{DeletePlan, prepare_drop};
-use super::schema_rows::{delete_where, is_name};
+use super::schema_rows::{self, delete_where, is_name};
 use super::triggers::Within;
 use super::{Context, Done, Failure, Kind, sequence};
 use crate::Error;
@@ -120,9 +120,21 @@ impl DropPlan {
     fn drop(&self, context: &mut Context<'_>) -> Result<(), Error> {
         let own = context.own_schema();
         let transaction = &mut *context.transaction;
-        for root in &self.roots {
-            transaction.drop_btree(*root)?;
+        // The last root of an auto-vacuum file moves to where another one was: from the last to the
+        // first none of the table's own moves.
+        let mut roots = self.roots.clone();
+        roots.sort_unstable_by(|a, b| b.cmp(a));
+        let mut moved = Vec::new();
+        for root in roots {
+            if let Some(from) = transaction.drop_btree(root)? {
+                schema_rows::root_moved(transaction, from, root)?;
+                moved.push((from, root));
+            }
         }
+        let place_of = |root: Pgno| {
+            let step = |at: Pgno, (from, to): &(Pgno, Pgno)| if at == *from { *to } else { at };
+            moved.iter().fold(root, step)
+        };
         let is_table = self.kind == DropKind::Table;
         delete_where(transaction, Pgno::FIRST, |row| {
             if self.kind == DropKind::View {
@@ -135,7 +147,9 @@ impl DropPlan {
             }
         })?;
         if let Some(sequence) = own.table(sequence::NAME).filter(|_| is_table) {
-            delete_where(transaction, sequence.root, |row| is_name(row.first(), &self.name))?;
+            delete_where(transaction, place_of(sequence.root), |row| {
+                is_name(row.first(), &self.name)
+            })?;
         }
         // What ANALYZE found out is no longer true of anything.
         for statistics in ["sqlite_stat1", "sqlite_stat3", "sqlite_stat4"] {
@@ -143,7 +157,9 @@ impl DropPlan {
             if let Some(table) = own.table(statistics)
                 && !table.without_rowid
             {
-                delete_where(transaction, table.root, |row| is_name(row.get(column), &self.name))?;
+                delete_where(transaction, place_of(table.root), |row| {
+                    is_name(row.get(column), &self.name)
+                })?;
             }
         }
         Ok(transaction.bump_schema_cookie()?)

@@ -117,6 +117,20 @@ impl StoredRow {
     }
 }
 
+/// Notes that the b-tree with the root `from` has the root `to`.
+///
+/// # Errors
+/// [`Error::Store`].
+pub(crate) fn root_moved(transaction: &mut Transaction, from: Pgno, to: Pgno) -> Result<(), Error> {
+    for mut row in StoredRow::all(transaction)? {
+        if row.root == i64::from(from.get()) {
+            row.root = to.get().into();
+            row.store(transaction)?;
+        }
+    }
+    Ok(())
+}
+
 /// Deletes the rows of the table at `root` whose stored columns meet a condition.
 ///
 /// # Errors

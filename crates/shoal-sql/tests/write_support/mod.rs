@@ -2,13 +2,17 @@
 
 #![allow(dead_code)]
 
+/// `SHOAL_TEST_CODEC=1` in the environment stores every page by the codec of the store's tests.
+#[path = "../../../shoal-store/tests/common/codec.rs"]
+mod codec;
+
 use std::path::Path;
 use std::sync::Arc;
 
 use rusqlite::types::ValueRef as SqliteValue;
 use shoal_sql::{Connection, Value};
 use shoal_store::vfs::{Image, SimVfs};
-use shoal_store::{Access, Store};
+use shoal_store::{Access, Mode, Options, Store};
 
 /// A random number generator with the same numbers everywhere (xorshift).
 pub(crate) struct Random(u64);
@@ -39,14 +43,25 @@ pub(crate) const DB: &str = "db";
 
 /// Opens a Shoal connection to a database on a simulated disk, where syncing costs nothing.
 pub(crate) fn shoal(vfs: &SimVfs) -> Connection {
-    let store = Store::open(Arc::new(vfs.clone()), Path::new(DB), Access::Create).unwrap();
-    Connection::open(store).unwrap()
+    Connection::open(store_on(vfs)).unwrap()
+}
+
+fn store_on(vfs: &SimVfs) -> Store {
+    let options = Options { codec: codec::wanted(), ..Options::new(Access::Create) };
+    Store::open_with(Arc::new(vfs.clone()), Path::new(DB), options).unwrap()
 }
 
 /// The contents of a disk's database, read by SQLite. Fails unless SQLite finds the file whole.
 pub(crate) fn contents_of(image: &Image) -> String {
     let folder = tempfile::tempdir().unwrap();
-    for (name, bytes) in image {
+    let plain = codec::wanted().map(|codec| {
+        // SQLite reads what recovery and a checkpoint leave, in its plain form.
+        let vfs = SimVfs::from_image(image);
+        drop(store_on(&vfs).begin(Mode::Read).unwrap());
+        let bytes = vfs.image().remove(Path::new(DB)).unwrap_or_default();
+        Image::from([(DB.into(), codec::plain(&*codec, &bytes))])
+    });
+    for (name, bytes) in plain.as_ref().unwrap_or(image) {
         std::fs::write(folder.path().join(name), bytes).unwrap();
     }
     let connection = sqlite(Some(&folder.path().join(DB)));

@@ -39,25 +39,35 @@ impl Transaction {
             BtreeKind::Index => PageKind::IndexLeaf,
         };
         self.change(|txn| {
-            let root = txn.allocate()?;
+            let root = txn.allocate_root()?;
             txn.rewrite_page(root, kind, None, [])?;
             Ok(root)
         })
     }
 
-    /// Puts every page of the b-tree at `root` on the freelist.
+    /// Puts every page of the b-tree at `root` on the freelist. In an auto-vacuum file the tree with
+    /// the last root may move there: the returned root is `root` from now on, and its row of the
+    /// schema the caller's to change.
     ///
     /// # Errors
     /// [`Error::Misuse`] for page 1 or when the transaction may not write, [`Error::Corrupt`].
-    pub fn drop_btree(&mut self, root: Pgno) -> Result<(), Error> {
+    pub fn drop_btree(&mut self, root: Pgno) -> Result<Option<Pgno>, Error> {
         if root == Pgno::FIRST {
             return Err(Error::Misuse("the schema's own b-tree was to be dropped"));
         }
         self.change(|txn| {
+            let kind = txn.btree_page(root)?.kind();
             for page in txn.all_pages(root)? {
-                txn.release_page(page)?;
+                if page != root {
+                    txn.release_page(page)?;
+                }
             }
-            Ok(())
+            if txn.file.header.is_auto_vacuum() {
+                // Nothing refers to the free pages any more.
+                let leaf = if kind.is_table() { PageKind::TableLeaf } else { PageKind::IndexLeaf };
+                txn.rewrite_page(root, leaf, None, [])?;
+            }
+            txn.release_root(root)
         })
     }
 

@@ -72,6 +72,7 @@ fn commit_spanning(transactions: Vec<Transaction>) -> Result<(), Error> {
         if transaction.changes_mut()?.has_failed() {
             return Err(Error::Misuse("a transaction was committed after a change in it failed"));
         }
+        transaction.auto_vacuum()?;
         transaction.seal_header()?;
         let changes = transaction.changes_mut()?;
         let (pages, original) = (changes.pages(), changes.original);

@@ -24,10 +24,26 @@ pub(crate) fn filled() -> Image {
     after(&image, |txn| put_rows(txn, 0..200, 20))
 }
 
+/// As [`filled`], a file that cuts itself at each commit.
+pub(crate) fn vacuumed() -> Image {
+    let mut image = Image::new();
+    let schema = format!("PRAGMA auto_vacuum = FULL; VACUUM; {SCHEMA}");
+    image.insert(DB.into(), database(512, 0, &schema));
+    after(&image, |txn| put_rows(txn, 0..200, 20))
+}
+
+/// As [`vacuumed`], in write-ahead log mode.
+pub(crate) fn vacuumed_log() -> Image {
+    in_log_mode(&vacuumed())
+}
+
 /// As [`filled`], in write-ahead log mode.
 pub(crate) fn logged() -> Image {
-    let image = filled();
-    let vfs = SimVfs::from_image(&image);
+    in_log_mode(&filled())
+}
+
+fn in_log_mode(image: &Image) -> Image {
+    let vfs = SimVfs::from_image(image);
     let store = open(&vfs, Path::new(DB), Access::ReadWrite);
     store.set_journal_mode(JournalMode::Wal).unwrap();
     drop(store);
