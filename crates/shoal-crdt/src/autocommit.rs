@@ -120,6 +120,17 @@ impl AutoCommit {
         }
     }
 
+    /// The document with the pending edits in it, for reads without a commit. Its history, heads
+    /// and bytes are those without them.
+    pub fn with_pending(&self) -> &Document {
+        &self.doc
+    }
+
+    /// True where edits are pending.
+    pub fn is_pending(&self) -> bool {
+        self.pending_ops() > 0
+    }
+
     /// The heads, after committing the pending edits; the edited heads, if isolated.
     pub fn heads(&mut self) -> Vec<ChangeHash> {
         self.commit();

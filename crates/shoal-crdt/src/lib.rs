@@ -77,7 +77,7 @@ pub use shoal_history::{
 };
 pub use snapshot::Snapshot;
 pub use transactable::Transactable;
-pub use transaction::{CommitOptions, ExpandMark, Transaction};
+pub use transaction::{CommitOptions, ExpandMark, Moment, Transaction};
 pub use update_spans::{NewSpan, UpdateSpansConfig};
 pub use value::{IntoScalar, ObjType, Prop, TextEncoding, Value};
 pub use view::{DocumentAt, View};

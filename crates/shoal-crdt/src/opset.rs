@@ -14,7 +14,7 @@ use crate::actors::Actors;
 use crate::error::OpFault;
 use crate::map::MapObject;
 use crate::names::{NameIdx, Names};
-use crate::pending::{Pending, PendingOps, TakenBack};
+use crate::pending::{Moment, Pending, PendingOps, TakenBack};
 use crate::register::{ObjIdx, RegOp, Register, Succ};
 use crate::sequence::{NO_OP, Place, Sequence, Unit};
 use crate::shared::SharedMap;
@@ -354,8 +354,8 @@ impl OpSet {
     }
 
     /// Undoes the ops of a transaction, the last first, and empties it.
-    pub(crate) fn undo_all(&mut self, ops: &mut PendingOps) {
-        ops.take_back(|op| match op {
+    pub(crate) fn undo_to(&mut self, moment: Moment, ops: &mut PendingOps) {
+        ops.take_back(moment, |op| match op {
             TakenBack::Alone(op) => self.undo_pending(op),
             TakenBack::OfRun(op) => self.undo(op),
         });

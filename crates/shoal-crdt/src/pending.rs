@@ -90,6 +90,13 @@ pub(crate) struct PendingOps {
     count: u64,
 }
 
+/// A moment of a transaction: the edits so far, to be gone back to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    runs: usize,
+    count: u64,
+}
+
 /// How much room is kept.
 const KEPT: usize = 256;
 
@@ -127,7 +134,17 @@ impl PendingOps {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.runs.is_empty()
+        self.count == 0
+    }
+
+    /// This moment among the ops. Ops to come begin a run of their own, so that they can be taken
+    /// back alone.
+    pub(crate) fn moment(&mut self) -> Moment {
+        if !matches!(self.runs.last(), None | Some(PendingRun::Ops(0))) {
+            self.runs.push(PendingRun::Ops(0));
+        }
+        let is_apart = matches!(self.runs.last(), Some(PendingRun::Ops(0)));
+        Moment { runs: self.runs.len() - usize::from(is_apart), count: self.count }
     }
 
     /// Forgets all, and keeps some room for a next transaction's.
@@ -246,9 +263,11 @@ impl PendingOps {
         }
     }
 
-    /// Gives each op to `undo`, the last first, and forgets them.
-    pub(crate) fn take_back(&mut self, mut undo: impl FnMut(TakenBack<'_>)) {
-        while let Some(run) = self.runs.pop() {
+    /// Gives each op since a moment to `undo`, the last first, and forgets them.
+    pub(crate) fn take_back(&mut self, to: Moment, mut undo: impl FnMut(TakenBack<'_>)) {
+        while self.runs.len() > to.runs
+            && let Some(run) = self.runs.pop()
+        {
             match run {
                 PendingRun::Ops(count) => {
                     for op in self.ops.drain(self.ops.len() - count..).rev() {
@@ -272,7 +291,10 @@ impl PendingOps {
                 }
             }
         }
-        self.clear();
+        self.count = to.count.min(self.count);
+        if self.count == 0 {
+            self.clear();
+        }
     }
 }
 

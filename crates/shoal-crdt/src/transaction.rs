@@ -13,6 +13,7 @@ use crate::document::Document;
 use crate::error::Error;
 use crate::id::ObjId;
 use crate::opset::Data;
+pub use crate::pending::Moment;
 use crate::pending::{Pending, PendingKey, PendingMark, PendingOps};
 use crate::read::{to_usize, wrong_prop, wrong_type};
 use crate::register::{ObjIdx, RegOp, Succ};
@@ -199,10 +200,21 @@ impl<'a> Transaction<'a> {
         hash
     }
 
+    /// This moment of the transaction, for [`Transaction::rollback_to`].
+    pub fn moment(&mut self) -> Moment {
+        self.pending.moment()
+    }
+
+    /// Takes the edits since a moment of this transaction back and returns the number of their ops.
+    /// Moments after it are none any more.
+    pub fn rollback_to(&mut self, moment: Moment) -> usize {
+        let before = self.pending.count();
+        self.doc.ops.undo_to(moment, &mut self.pending);
+        to_usize(before - self.pending.count())
+    }
+
     fn undo(&mut self) -> usize {
-        let count = to_usize(self.pending.count());
-        self.doc.ops.undo_all(&mut self.pending);
-        count
+        self.rollback_to(Moment::default())
     }
 
     /// Sets the value at `prop`: in a map the entry of a key, in a list or text the element at an
