@@ -6,6 +6,7 @@ mod data_version;
 mod follow;
 mod functions;
 mod hooks;
+mod keeper;
 mod pinned;
 pub(crate) mod plans;
 pub(crate) mod pragma;
@@ -25,6 +26,7 @@ use shoal_store::{Mode, Store, Transaction, Version};
 
 use crate::exec::for_each_row;
 use crate::index_reader::IndexReader;
+use crate::kept::RowKeeper;
 use crate::parse::ast::{Conflict, Explain, Name, Stmt, TransactionMode};
 use crate::parse::{Hint, Parsed, hint, parse};
 use crate::reader::TableReader;
@@ -41,6 +43,8 @@ use attached::{Databases, Schemas};
 pub use blob::Blob;
 use data_version::DataVersions;
 pub use follow::TableState;
+pub use keeper::Keeper;
+use keeper::Returned;
 use pinned::Pinned;
 use plans::{Plan, Plans};
 use pragma::Pragma;
@@ -83,6 +87,8 @@ pub struct Connection {
     reserved: Option<&'static str>,
     /// Statements prepared now run no triggers.
     silences_triggers: bool,
+    /// Who keeps tables of this connection.
+    kept: keeper::Kept,
 }
 
 impl Connection {
@@ -127,6 +133,7 @@ impl Connection {
             read_only: false,
             reserved: None,
             silences_triggers: false,
+            kept: keeper::Kept::default(),
         };
         connection.schema()?;
         Ok(connection)
@@ -284,6 +291,7 @@ impl Connection {
             pinned,
             reserved,
             silences_triggers,
+            kept,
             ..
         } = self;
         let watch = &control.watch;
@@ -319,6 +327,7 @@ impl Connection {
             None => parse_hinted(sql)?,
         };
         parsed.is_silent = *silences_triggers;
+        parsed.guard = kept.keeper.as_ref().map(|keeper| keeper.guard());
         if let Some(prefix) = *reserved {
             write::refuse_reserved(&schema, &parsed.stmt, prefix)?;
         }
@@ -361,7 +370,8 @@ impl Connection {
                 self.databases.begin(self.transaction.is_some(), &self.control.watch)?;
                 self.write(home, |_, transaction| {
                     pragma.write(transaction).map_err(write::Failure::from)
-                })?;
+                })
+                .map_err(|failure| failure.error)?;
                 Ok(0)
             }
             Compiled::Pragma(pragma) if pragma.is_of_store() => {
@@ -371,7 +381,7 @@ impl Connection {
                 }
                 Ok(0)
             }
-            Compiled::Write(_) => self.execute_write(statement).map(|(changes, _)| changes),
+            Compiled::Write(_) => self.execute_returning(statement).map(|(changes, _)| changes),
             Compiled::Pragma(pragma) => {
                 if let Some(on) = pragma.defers_all().flatten() {
                     self.outstanding.set_defers_all(on);
@@ -448,13 +458,15 @@ impl Connection {
     /// # Errors
     /// [`Error::Meaning`] outside a transaction; the store's, after which nothing was changed.
     pub fn commit(&mut self) -> Result<(), Error> {
+        if self.transaction.is_some() {
+            if self.outstanding.is_violated() {
+                return Err(references::failed().error);
+            }
+            self.ask(|keeper, connection| keeper.commit(connection))?;
+        }
         let Some(transaction) = self.transaction.take() else {
             return Err(meaning("cannot commit - no transaction is active"));
         };
-        if self.outstanding.is_violated() {
-            self.transaction = Some(transaction);
-            return Err(references::failed().error);
-        }
         self.outstanding = Outstanding::default();
         self.savepoints = Savepoints::default();
         let result = self.end_all(transaction);
@@ -462,6 +474,7 @@ impl Connection {
         if result.is_err() {
             self.schemas.forget();
         }
+        self.tell_ended(result.is_ok());
         result
     }
 
@@ -537,6 +550,7 @@ impl Connection {
         // Another connection may give the next schema the number that this one's had.
         self.schemas.forget();
         self.hooks.rolled_back();
+        self.tell_ended(false);
         Ok(())
     }
 
@@ -546,8 +560,9 @@ impl Connection {
             self.begin(Mode::Read)?;
             self.savepoints.began = true;
         }
+        let kept = self.keepers_moment();
         let writers = writers(&mut self.transaction, &mut self.databases);
-        self.savepoints.push(name, writers, self.outstanding)
+        self.savepoints.push(name, writers, self.outstanding, kept)
     }
 
     fn release(&mut self, name: &Name) -> Result<(), Error> {
@@ -566,7 +581,11 @@ impl Connection {
             return self.savepoints.find(name).map(drop);
         }
         let writers = writers(&mut self.transaction, &mut self.databases);
-        self.outstanding = self.savepoints.rollback_to(name, writers, self.outstanding)?;
+        let kept;
+        (self.outstanding, kept) = self.savepoints.rollback_to(name, writers, self.outstanding)?;
+        if let Some(keeper) = &self.kept.keeper {
+            keeper.rollback_to(kept);
+        }
         let states = &mut self.states;
         for (database, _) in self::writers(&mut self.transaction, &mut self.databases) {
             states.changed(database);
@@ -647,6 +666,7 @@ impl Connection {
             parameters: &[],
             outstanding: &mut self.outstanding,
             scratch: &mut self.scratch,
+            keeper: None,
         };
         TableWriter::new(running, table)
     }
@@ -688,12 +708,19 @@ impl Connection {
         Ok(0)
     }
 
-    /// Runs a statement that writes; gives how many rows it changed and those of `RETURNING`.
-    fn execute_write(
-        &mut self,
-        statement: &mut Statement,
-    ) -> Result<(u64, Vec<Vec<Value>>), Error> {
+    /// Runs a statement that writes, kept tables among others; gives how many rows it changed and
+    /// those of `RETURNING`.
+    fn execute_returning(&mut self, statement: &mut Statement) -> Result<Returned, Error> {
+        match self.asks_keeper(statement) {
+            true => self.execute_kept(statement),
+            false => self.execute_write(statement).map_err(|failure| failure.error),
+        }
+    }
+
+    /// Runs a statement that writes.
+    fn execute_write(&mut self, statement: &mut Statement) -> Result<Returned, write::Failure> {
         self.control.begin();
+        let kept_by = self.kept.keeper.clone().filter(|_| self.asks_keeper(statement));
         if !self.databases.is_empty() {
             self.databases.begin(self.transaction.is_some(), &self.control.watch)?;
             // The statement may be planned again, and write to another database then.
@@ -740,6 +767,7 @@ impl Connection {
                 parameters: &statement.parameters,
                 outstanding,
                 scratch,
+                keeper: kept_by.as_ref().map(|keeper| &**keeper as &dyn RowKeeper),
             };
             let counts_changes = plan.changes_rows(running.outstanding.defers_all);
             let result = write::execute(plan, running);
@@ -767,7 +795,7 @@ impl Connection {
         &mut self,
         home: usize,
         work: impl FnOnce(&mut Connection, &mut Transaction) -> Result<T, write::Failure>,
-    ) -> Result<T, Error> {
+    ) -> Result<T, write::Failure> {
         self.refuse_to_write()?;
         let own = self.transaction.is_none();
         let open = match home {
@@ -785,7 +813,7 @@ impl Connection {
                 }
                 if let Err(error) = begun {
                     self.put_back(home, transaction);
-                    return Err(error);
+                    return Err(error.into());
                 }
                 transaction
             }
@@ -826,15 +854,16 @@ impl Connection {
             // Another connection may give the next schema the number that this one's had.
             self.schemas.forget();
             self.hooks.rolled_back();
+            self.tell_ended(false);
         } else if own {
             if let Err(error) = self.end(home, transaction) {
                 self.schemas.forget();
-                return Err(error);
+                return Err(error.into());
             }
         } else {
             self.put_back(home, transaction);
         }
-        result.map_err(|failure| failure.error)
+        result
     }
 
     /// Commits what a transaction wrote.

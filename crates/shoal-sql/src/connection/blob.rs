@@ -226,9 +226,10 @@ impl Blob<'_> {
         if !*writable {
             return Err(Error::Misuse { what: "a blob opened to read was written to" });
         }
-        connection.write(place.database, |_, transaction| {
+        let written = connection.write(place.database, |_, transaction| {
             transaction.write_value(value, offset, bytes).map_err(write::Failure::from)
-        })
+        });
+        written.map_err(|failure| failure.error)
     }
 
     /// Moves to the same column of another row, at less cost than opening a blob again.

@@ -83,7 +83,7 @@ impl Connection {
                     && pragma.defers_all().flatten().is_none()
             }
             Compiled::Write(_) if !statement.plan.columns.is_empty() => {
-                let (_, rows) = self.execute_write(statement)?;
+                let (_, rows) = self.execute_returning(statement)?;
                 return Ok(Rows::of_values(statement.plan.columns.len(), &rows));
             }
             _ => false,

@@ -22,6 +22,8 @@ struct Named {
     /// back to.
     moments: Vec<(usize, Savepoint)>,
     outstanding: Outstanding,
+    /// The moment of the keeper of kept tables.
+    kept: usize,
 }
 
 impl Savepoints {
@@ -34,12 +36,13 @@ impl Savepoints {
         name: &Name,
         writers: impl Iterator<Item = (usize, &'t mut Transaction)>,
         outstanding: Outstanding,
+        kept: usize,
     ) -> Result<(), Error> {
         let mut moments = Vec::new();
         for (database, transaction) in writers {
             moments.push((database, transaction.savepoint()?));
         }
-        self.open.push(Named { name: name.text.clone(), moments, outstanding });
+        self.open.push(Named { name: name.text.clone(), moments, outstanding, kept });
         Ok(())
     }
 
@@ -85,7 +88,7 @@ impl Savepoints {
     }
 
     /// Goes back to the savepoint called `name`, which stays open; gives the violations outstanding
-    /// then, deferred as now.
+    /// then, deferred as now, and the keeper's moment.
     ///
     /// # Errors
     /// No such savepoint; the store's.
@@ -94,7 +97,7 @@ impl Savepoints {
         name: &Name,
         writers: impl Iterator<Item = (usize, &'t mut Transaction)>,
         outstanding: Outstanding,
-    ) -> Result<Outstanding, Error> {
+    ) -> Result<(Outstanding, usize), Error> {
         let place = self.find(name)?;
         self.open.truncate(place + 1);
         let named = &self.open[place];
@@ -103,7 +106,7 @@ impl Savepoints {
                 transaction.rollback_to(moment)?;
             }
         }
-        Ok(outstanding.back_to(named.outstanding))
+        Ok((outstanding.back_to(named.outstanding), named.kept))
     }
 
     /// The newest savepoint of that name.

@@ -35,6 +35,10 @@ use plain_select::plain_select;
 use plain_table::plain_table;
 use tokens::Tokens;
 
+/// Tells the guards of kept tables from other triggers: by the name of a table without rowids, the
+/// names of the first two columns, and the name of a trigger.
+pub type Guard = fn(table: &str, columns: [&str; 2], trigger: &str) -> bool;
+
 /// A parsed statement and its parameters.
 #[derive(Clone, Debug)]
 pub(crate) struct Parsed {
@@ -43,6 +47,8 @@ pub(crate) struct Parsed {
     pub(crate) parameters: Vec<Option<String>>,
     /// The statement runs no triggers.
     pub(crate) is_silent: bool,
+    /// Tells the guards of kept tables, which do not run.
+    pub(crate) guard: Option<Guard>,
 }
 
 /// Parses a text of one statement.
@@ -60,6 +66,7 @@ pub(crate) fn parse(sql: &str) -> Result<Parsed, Error> {
             stmt: ast::Stmt::CreateTable(Box::new(table)),
             parameters: Vec::new(),
             is_silent: false,
+            guard: None,
         }),
         None => by_grammar(tokens),
     }
@@ -93,7 +100,7 @@ fn by_grammar_alone(mut tokens: Tokens<'_>) -> Result<Parsed, Error> {
     if !matches!(parser.next(), Ok(None)) {
         return Err(Error::meaning("more than one statement", converter.end_of_statement()));
     }
-    Ok(Parsed { stmt, parameters: converter.into_parameters(), is_silent: false })
+    Ok(Parsed { stmt, parameters: converter.into_parameters(), is_silent: false, guard: None })
 }
 
 /// The grammar crate's error in SQLite's words, its line and column as an offset.

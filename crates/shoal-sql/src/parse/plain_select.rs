@@ -25,7 +25,7 @@ pub(super) fn plain_select(tokens: &Tokens<'_>) -> Option<Parsed> {
     let mut plain = Plain { at, parameters: Vec::new(), comparisons: 0 };
     let select = plain.select()?;
     let stmt = Stmt::Select(Box::new(select));
-    Some(Parsed { stmt, parameters: plain.parameters, is_silent: false })
+    Some(Parsed { stmt, parameters: plain.parameters, is_silent: false, guard: None })
 }
 
 struct Plain<'t, 'a> {

@@ -30,6 +30,8 @@ pub(crate) struct Changer {
     replaced: Firing,
     /// The foreign keys touched by their end.
     leaving: References,
+    /// The keeper is asked about every row.
+    pub(crate) is_kept: bool,
 }
 
 /// One key that no two rows may share, and what a second row of it does.
@@ -79,6 +81,7 @@ impl Changer {
             unique,
             replaced: Firing::default(),
             leaving: References::default(),
+            is_kept: false,
         })
     }
 
@@ -100,6 +103,7 @@ impl Changer {
         clauses: &[Clause],
     ) -> Result<Changer, Error> {
         let mut changer = Changer::plain(within.schema, &target.table, conflict)?;
+        changer.is_kept = within.keeps(&target.table);
         changer.unique = in_order(&target.table, &changer.constraints, conflict, clauses);
         if within.schema.flags().recursive_triggers && changer.replaces() {
             changer.replaced = within.firing(target, TriggerEvent::Delete, &[], conflict)?;
@@ -333,6 +337,11 @@ impl Updater {
         if !changer.replaced.is_empty() || !changer.leaving.is_empty() {
             let Some(current) = changer.read(context, key)? else { return Ok(None) };
             stored = current;
+        }
+        if changer.is_kept {
+            let (keeper, reads) = context.keeper()?;
+            let table = &changer.rows.table.name;
+            keeper.update(&reads, table, Some(&stored.values), &mut new.values)?;
         }
         self.references.store(context, &changer.rows, &stored, &new)?;
         if let Some(returning) = returning {

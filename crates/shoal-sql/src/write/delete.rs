@@ -66,7 +66,8 @@ pub(crate) fn prepare(
         };
         Some(RowQuery::over_table(schema, &target, named, Vec::new(), around)?)
     };
-    let changer = Changer::plain(schema, &target.table, None)?;
+    let mut changer = Changer::plain(schema, &target.table, None)?;
+    changer.is_kept = within.keeps(&target.table);
     let is_view = target.view.is_some();
     Ok(DeletePlan { changer, is_view, firing, references, returning, keys })
 }
@@ -139,7 +140,7 @@ impl DeletePlan {
     /// program is told of rows.
     fn delete_all(&self, context: &mut Context<'_>) -> Result<u64, Failure> {
         let table = &self.changer.rows.table;
-        if context.session.row_hooks().is_none() {
+        if context.session.row_hooks().is_none() && !self.changer.is_kept {
             return Ok(rows::clear(context.transaction, table)?);
         }
         let mut keys = Vec::new();
@@ -175,6 +176,10 @@ impl DeletePlan {
             }
         }
         self.references.leave(context, &row)?;
+        if self.changer.is_kept {
+            let (keeper, reads) = context.keeper()?;
+            keeper.delete(&reads, &self.changer.rows.table.name, &row.values)?;
+        }
         self.changer.rows.delete(context.transaction, &row, context.session)?;
         self.references.act(context, &row, None)?;
         if let Some(returning) = &self.returning {

@@ -453,8 +453,18 @@ impl Inserter {
             let rowid = self.pick_rowid(context, wanted)?;
             row.take_rowid(table, rowid);
         }
+        let mut is_displacing = false;
+        if changer.is_kept {
+            changer.convert(context, row)?;
+            let (keeper, reads) = context.keeper()?;
+            is_displacing = !keeper.insert(&reads, &table.name, &mut row.values)?;
+        }
         changer.convert(context, row)?;
         match changer.check(context, row, None)? {
+            Verdict::Store if is_displacing => {
+                let (keeper, reads) = context.keeper()?;
+                keeper.update(&reads, &table.name, None, &mut row.values)?;
+            }
             Verdict::Store => {}
             Verdict::Skip => return Ok(Inserted::Nothing),
             Verdict::Update(clause, key) => {

@@ -48,6 +48,7 @@ pub use table_writer::TableWriter;
 
 use crate::Error;
 use crate::error::Raise;
+use crate::kept::{KeptReads, RowKeeper};
 use crate::parse::Parsed;
 use crate::parse::ast::{Conflict, DropKind, Stmt};
 use crate::resolve::Around;
@@ -64,6 +65,8 @@ pub(crate) struct Plan {
     kind: Kind,
     /// The number of the database written to.
     home: usize,
+    /// Rows of kept tables may change.
+    is_kept: bool,
     /// What triggers do, their own triggers included.
     programs: Programs,
 }
@@ -89,6 +92,11 @@ impl Plan {
     /// The number of the database written to.
     pub(crate) fn home(&self) -> usize {
         self.home
+    }
+
+    /// True where rows of kept tables may change.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.is_kept
     }
 
     /// Whether its queries may read databases that were attached.
@@ -138,6 +146,8 @@ pub(crate) struct Context<'a> {
     /// By number, from 1.
     pub(crate) parameters: &'a [Value],
     pub(crate) programs: &'a Programs,
+    /// Asked about rows of kept tables.
+    pub(crate) keeper: Option<&'a dyn RowKeeper>,
     pub(crate) state: &'a mut State,
 }
 
@@ -167,6 +177,14 @@ impl<'a> Context<'a> {
     pub(crate) fn txns(&self) -> Txns<'_> {
         let main = self.main.unwrap_or(self.transaction);
         Txns::new(main, self.attached).with_written(self.home, self.transaction)
+    }
+
+    /// The keeper of kept tables, with what there is to read.
+    pub(crate) fn keeper(&self) -> Result<(&'a dyn RowKeeper, KeptReads<'_>), Error> {
+        let Some(keeper) = self.keeper else {
+            return Err(Error::Misuse { what: "a kept table is written without its keeper" });
+        };
+        Ok((keeper, KeptReads { schema: self.own_schema(), transaction: self.transaction }))
     }
 
     /// The schema of the database written to.
@@ -233,7 +251,7 @@ impl From<shoal_store::Error> for Failure {
 /// For a statement that does not write.
 pub(crate) fn prepare(schema: &Schema, parsed: &Parsed, sql: &str) -> Result<Plan, Error> {
     let home = home::of(schema, &parsed.stmt)?;
-    let mut within = Within::new(schema, home, parsed.is_silent);
+    let mut within = Within::new(schema, home, parsed.is_silent, parsed.guard);
     let (home, own) = (within.home, within.own);
     let around = Around::statement(parsed.parameters.len());
     let kind = match &parsed.stmt {
@@ -266,7 +284,8 @@ pub(crate) fn prepare(schema: &Schema, parsed: &Parsed, sql: &str) -> Result<Pla
         }
         other => unreachable!("does not write: {other:?}"),
     };
-    Ok(Plan { kind, home, programs: within.into_programs() })
+    let is_kept = within.is_kept();
+    Ok(Plan { kind, home, is_kept, programs: within.into_programs() })
 }
 
 /// What a plan runs with, beside the plan.
@@ -283,6 +302,8 @@ pub(crate) struct Running<'a> {
     pub(crate) outstanding: &'a mut Outstanding,
     /// Left by the statement before.
     pub(crate) scratch: &'a mut Scratch,
+    /// Asked about rows of kept tables.
+    pub(crate) keeper: Option<&'a dyn RowKeeper>,
 }
 
 /// Executes a prepared statement; gives the rows of its `RETURNING`, too.
@@ -303,7 +324,9 @@ pub(crate) fn execute(
         parameters,
         outstanding,
         scratch,
+        keeper,
     } = running;
+    let keeper = keeper.filter(|_| plan.is_kept);
     let violations = Violations::of(*outstanding);
     let mut state = State { violations, scratch: std::mem::take(scratch), ..State::default() };
     let mut context = Context {
@@ -315,6 +338,7 @@ pub(crate) fn execute(
         session,
         parameters,
         programs: &plan.programs,
+        keeper,
         state: &mut state,
     };
     let work = |context: &mut Context<'_>| {
@@ -365,9 +389,13 @@ fn undoing<T>(
     work: impl FnOnce(&mut Context<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let savepoint = context.transaction.savepoint()?;
+    let moment = context.keeper.map(|keeper| (keeper, keeper.moment()));
     let result = work(context);
     if result.as_ref().is_err_and(|failure| failure.resolution == Conflict::Abort) {
         context.transaction.rollback_to(&savepoint)?;
+        if let Some((keeper, moment)) = moment {
+            keeper.rollback_to(moment);
+        }
     }
     context.transaction.release(savepoint)?;
     result

@@ -63,7 +63,7 @@ impl<'c> TableWriter<'c> {
             return unsupported(format!("writing to table {}, which has triggers", table.name));
         }
         let mut inserter = Inserter::plain(running.schema, &table)?;
-        let mut within = Within::new(running.schema, running.home, false);
+        let mut within = Within::new(running.schema, running.home, false, None);
         let mut references = |change| References::new(&mut within, &table, change);
         inserter.references = references(Change::Insert { single: true })?;
         let replacing = references(Change::Update(&|_| true))?;
@@ -100,6 +100,7 @@ impl<'c> TableWriter<'c> {
             session: self.running.session,
             parameters: self.running.parameters,
             programs: &self.programs,
+            keeper: None,
             state: &mut self.state,
         };
         let done = |context: &mut Context<'_>| {

@@ -15,6 +15,7 @@ use super::update::UpdatePlan;
 use super::{Context, Done, Failure, delete, insert, references, update};
 use crate::Error;
 use crate::error::Raise;
+use crate::parse::Guard;
 use crate::parse::ast::{self, Conflict, Name, Stmt, TriggerEvent, TriggerTime};
 use crate::resolve::{Around, GivenRow};
 use crate::schema::{MAIN, Schema, TEMP, Table, Trigger};
@@ -100,15 +101,47 @@ pub(crate) struct Within<'a> {
     pub(crate) conflict: Option<Conflict>,
     /// Nothing fires.
     is_silent: bool,
+    /// Tells the guards of kept tables.
+    guard: Option<Guard>,
+    /// Rows of kept tables may change.
+    is_kept: bool,
 }
 
 impl<'a> Within<'a> {
-    pub(crate) fn new(schema: &'a Schema, home: usize, is_silent: bool) -> Within<'a> {
+    pub(crate) fn new(
+        schema: &'a Schema,
+        home: usize,
+        is_silent: bool,
+        guard: Option<Guard>,
+    ) -> Within<'a> {
         let (home, own) = match schema.of_database(home) {
             Some(own) => (home, own),
             None => (MAIN, schema),
         };
-        Within { schema, home, own, compiled: Vec::new(), conflict: None, is_silent }
+        let (compiled, conflict, is_kept) = (Vec::new(), None, false);
+        Within { schema, home, own, compiled, conflict, is_silent, guard, is_kept }
+    }
+
+    /// True where the rows of a table are kept by the connection's keeper, who is asked then.
+    pub(crate) fn keeps(&mut self, table: &Table) -> bool {
+        let mut triggers = table.triggers.list.iter();
+        let is_kept = !self.is_silent && triggers.any(|it| self.is_guard(table, &it.name));
+        self.is_kept |= is_kept;
+        is_kept
+    }
+
+    /// True for a trigger that the connection's keeper stands for.
+    fn is_guard(&self, table: &Table, trigger: &str) -> bool {
+        let [first, second, ..] = table.columns.as_slice() else { return false };
+        let columns = [first.name.as_str(), second.name.as_str()];
+        self.home == MAIN
+            && table.without_rowid
+            && self.guard.is_some_and(|guard| guard(&table.name, columns, trigger))
+    }
+
+    /// True once a kept table was asked about.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.is_kept
     }
 
     /// The one database of a trigger's names; `None` for all databases.
@@ -143,7 +176,7 @@ impl<'a> Within<'a> {
             let definition = &trigger.definition;
             let names = |name: &Name| changed.iter().any(|changed| name.is(changed));
             let wanted = definition.columns.is_empty() || definition.columns.iter().any(names);
-            if definition.event != event || !wanted {
+            if definition.event != event || !wanted || self.is_guard(&target.table, &trigger.name) {
                 continue;
             }
             let number = self.program(trigger, &target.table, conflict)?;
@@ -315,6 +348,7 @@ pub(crate) fn fire(
             session,
             parameters: &parameters,
             programs: all,
+            keeper: context.keeper,
             state: &mut *context.state,
         };
         let done = match is_stack_full {

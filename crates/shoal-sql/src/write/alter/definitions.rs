@@ -235,7 +235,7 @@ fn trigger_names(
     let table = match schema.object(&on.text) {
         Some(Object::Table(table)) => &**table,
         Some(Object::View(view)) => {
-            of_view = table_of_view(&Within::new(schema, MAIN, false), view, on.offset)?;
+            of_view = table_of_view(&Within::new(schema, MAIN, false, None), view, on.offset)?;
             &of_view
         }
         _ => return Err(Error::no_such(NameKind::Table, &format!("main.{}", on.text), on.offset)),
