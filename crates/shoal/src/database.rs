@@ -1,7 +1,9 @@
 //! The database: a file with tables and documents.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use shoal_crdt::Document;
 use shoal_history::ChangeHash;
@@ -10,7 +12,7 @@ use shoal_store::{Access, Options, Store, Version};
 
 use crate::layout::{self, Layout};
 use crate::open_document::{self, Stored};
-use crate::projection::Projections;
+use crate::projection::Keeper;
 use crate::tables::{self, Size};
 use crate::{Environment, Error, past};
 
@@ -24,7 +26,7 @@ pub struct Database {
     pub(crate) connection: Connection,
     /// The state of the file in which no JSON was older than its document.
     settled: Option<Version>,
-    pub(crate) projections: Projections,
+    pub(crate) keeper: Arc<Keeper>,
 }
 
 /// A document of a database, for a list.
@@ -67,10 +69,19 @@ impl Database {
     pub fn over_connection(environment: Environment, mut connection: Connection) -> Self {
         connection.reserve_tables(Some(tables::PREFIX));
         past::register(&mut connection);
-        Self { environment, connection, settled: None, projections: Projections::default() }
+        // A connection that had been one of a database has the pending edits of its transaction.
+        let known =
+            connection.keeper().map(|keeper| Arc::clone(keeper) as Arc<dyn Any + Send + Sync>);
+        let keeper = match known.map(Arc::downcast::<Keeper>) {
+            Some(Ok(keeper)) => keeper,
+            _ => Arc::new(Keeper::new(environment.clone())),
+        };
+        connection.set_keeper(Some(Arc::clone(&keeper) as Arc<dyn shoal_sql::Keeper>));
+        Self { environment, connection, settled: None, keeper }
     }
 
-    /// The tables. SQL may read the tables of documents, not change them. JSON that is older than
+    /// The tables. SQL may read the tables of documents, not change them; what it changes in the
+    /// rows of projections becomes changes of documents. JSON that is older than
     /// its document is brought up to date first, where the file can be written
     /// ([`Database::settle`]).
     pub fn sql(&mut self) -> &mut Connection {
@@ -208,6 +219,7 @@ impl Database {
         read: impl FnOnce(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
         if self.connection.in_transaction() {
+            self.keeper.flush(&mut self.connection)?;
             return read(self);
         }
         self.connection.begin(shoal_store::Mode::Read)?;
@@ -225,6 +237,7 @@ impl Database {
         work: impl FnOnce(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
         if self.connection.in_transaction() {
+            self.keeper.flush(&mut self.connection)?;
             return work(self);
         }
         self.connection.begin(shoal_store::Mode::Write)?;

@@ -44,6 +44,12 @@ pub enum Error {
         /// The fault, as a sentence.
         why: String,
     },
+    /// A row of a projection cannot become an edit of a document.
+    #[error("{why}")]
+    Refused {
+        /// The fault, as a sentence.
+        why: String,
+    },
     /// The contents of the `_shoal_` tables do not fit together.
     #[error("{table} row {rowid}: {why}")]
     Corrupt {

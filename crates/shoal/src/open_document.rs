@@ -10,7 +10,7 @@ use shoal_sql::Connection;
 use crate::compact::{self, Share};
 use crate::intake::Intake;
 use crate::layout::Layout;
-use crate::tables::{self, Last};
+use crate::tables::{self, Last, Reads};
 use crate::{Database, Error};
 
 /// JSON below this length is written with every commit.
@@ -243,14 +243,7 @@ impl Database {
         }
         self.project(id, &open.document, &before)?;
         let connection = &mut self.connection;
-        let is_due = lag.json_bytes < SHORT_JSON || lag.bytes >= lag.json_bytes / JSON_SHARE;
-        if is_due {
-            let json = json_of(&open.name, &open.document)?;
-            lag = put_json(connection, id, &stored.last.heads, &json)?;
-        } else if !lag.is_noted {
-            tables::set_lagging(connection, id, true)?;
-            lag.is_noted = true;
-        }
+        keep_json(connection, (id, &open.name), &open.document, &stored.last.heads, &mut lag)?;
         Ok((id, stored, lag, appended))
     }
 
@@ -296,10 +289,41 @@ impl Database {
 }
 
 /// How far the JSON of a document is behind.
-struct Lag {
-    bytes: u64,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lag {
+    pub(crate) bytes: u64,
     json_bytes: u64,
     is_noted: bool,
+}
+
+impl Lag {
+    /// Of a document whose JSON nobody looked at.
+    pub(crate) fn unknown() -> Lag {
+        Lag { bytes: 0, json_bytes: u64::MAX, is_noted: false }
+    }
+}
+
+/// Writes the JSON of a document where so much was appended that this is due, or notes that it is
+/// behind.
+pub(crate) fn keep_json(
+    connection: &mut Connection,
+    (id, name): (i64, &str),
+    document: &Document,
+    heads: &[ChangeHash],
+    lag: &mut Lag,
+) -> Result<(), Error> {
+    if lag.json_bytes == u64::MAX {
+        let row = tables::find_id(connection, id)?;
+        lag.json_bytes = row.map_or(0, |row| row.json_bytes);
+    }
+    if lag.json_bytes < SHORT_JSON || lag.bytes >= lag.json_bytes / JSON_SHARE {
+        let json = json_of(name, document)?;
+        *lag = put_json(connection, id, heads, &json)?;
+    } else if !lag.is_noted {
+        tables::set_lagging(connection, id, true)?;
+        lag.is_noted = true;
+    }
+    Ok(())
 }
 
 /// Writes the JSON of a document where it is older than the chunks, and compacts these if much was
@@ -363,14 +387,14 @@ pub(crate) fn read_whole(
 
 /// Takes the chunks behind those that `stored` knows into a document.
 pub(crate) fn read_new(
-    connection: &mut Connection,
+    reads: &mut impl Reads,
     id: i64,
     stored: &mut Stored,
     document: &mut Document,
 ) -> Result<(), Error> {
     let mut intake = Intake::new(document);
     let after = stored.last.position;
-    let last = tables::each_chunk(connection, id, after, |rowid, bytes| intake.take(rowid, bytes))?;
+    let last = tables::each_chunk(reads, id, after, |rowid, bytes| intake.take(rowid, bytes))?;
     stored.waiting.extend(intake.finish()?);
     if last != Last::NONE {
         stored.last = last;

@@ -20,12 +20,14 @@
 use std::ops::RangeInclusive;
 
 use shoal_history::ChangeHash;
-use shoal_sql::{Connection, TableReader, Value, ValueRef};
+use shoal_sql::{Connection, KeptReads, TableReader, Value, ValueRef};
 
 use crate::Error;
 
 pub(crate) const DOC: &str = "_shoal_doc";
 pub(crate) const CHUNK: &str = "_shoal_chunk";
+/// The index of the documents' names.
+const DOC_BY_NAME: &str = "sqlite_autoindex__shoal_doc_1";
 const LAG: &str = "_shoal_lag";
 const REMOVED: &str = "_shoal_removed";
 pub(crate) const STORED: &str = "_shoal_stored";
@@ -72,6 +74,24 @@ pub(crate) struct Size {
     pub(crate) changes: u64,
     pub(crate) bytes: u64,
     pub(crate) heads: Vec<ChangeHash>,
+}
+
+/// Whoever opens tables for reading.
+pub(crate) trait Reads {
+    /// Opens a table.
+    fn table(&mut self, name: &str) -> Result<TableReader<'_>, Error>;
+}
+
+impl Reads for Connection {
+    fn table(&mut self, name: &str) -> Result<TableReader<'_>, Error> {
+        Ok(self.table_reader(name)?)
+    }
+}
+
+impl Reads for &KeptReads<'_> {
+    fn table(&mut self, name: &str) -> Result<TableReader<'_>, Error> {
+        Ok(self.table_reader(name)?)
+    }
 }
 
 /// Runs `sql` and gives each row to `each`.
@@ -167,8 +187,8 @@ pub(crate) fn find_id(connection: &mut Connection, id: i64) -> Result<Option<Doc
 }
 
 /// The name of the document of that id. Cost: one descent; the JSON is not looked at.
-pub(crate) fn name_of(connection: &mut Connection, id: i64) -> Result<Option<String>, Error> {
-    let mut reader = connection.table_reader(DOC)?;
+pub(crate) fn name_of(reads: &mut impl Reads, id: i64) -> Result<Option<String>, Error> {
+    let mut reader = reads.table(DOC)?;
     if !reader.seek(id)? {
         return Ok(None);
     }
@@ -176,6 +196,27 @@ pub(crate) fn name_of(connection: &mut Connection, id: i64) -> Result<Option<Str
         ValueRef::Text(name) => Ok(Some(String::from_utf8_lossy(name).into_owned())),
         _ => Err(Error::Corrupt { table: DOC, rowid: id, why: "the name is no text" }),
     }
+}
+
+/// The id of the document of that name. Cost: one descent of the index.
+pub(crate) fn id_of(reads: &KeptReads<'_>, name: &str) -> Result<Option<i64>, Error> {
+    let mut reader = reads.index_reader(DOC_BY_NAME)?;
+    Ok(match reader.seek(&[ValueRef::Text(name.as_bytes())])? {
+        true => Some(reader.rowid()?),
+        false => None,
+    })
+}
+
+/// As [`last_doc_id`]. Cost: two descents.
+pub(crate) fn last_id(reads: &mut impl Reads) -> Result<i64, Error> {
+    let mut last = 0;
+    for table in [DOC, REMOVED] {
+        let mut reader = reads.table(table)?;
+        if reader.last()? {
+            last = reader.rowid()?.max(last);
+        }
+    }
+    Ok(last)
 }
 
 /// All documents, by name.
@@ -197,9 +238,9 @@ pub(crate) fn chunk_ids(doc: i64) -> RangeInclusive<i64> {
 /// The end of the chunks of document `doc`.
 ///
 /// Cost: one descent.
-pub(crate) fn last(connection: &mut Connection, doc: i64) -> Result<Last, Error> {
+pub(crate) fn last(reads: &mut impl Reads, doc: i64) -> Result<Last, Error> {
     let ids = chunk_ids(doc);
-    let mut reader = connection.table_reader(CHUNK)?;
+    let mut reader = reads.table(CHUNK)?;
     let found = match (reader.seek(*ids.end())?, reader.is_valid()) {
         (true, _) => true,
         (false, true) => reader.prev()?,
@@ -224,13 +265,13 @@ fn last_row(reader: &mut TableReader<'_>, ids: &RangeInclusive<i64>) -> Result<L
 /// Gives the bytes of the chunks of document `doc` behind the position `after`, with the rowid of
 /// each; returns the end of the chunks.
 pub(crate) fn each_chunk(
-    connection: &mut Connection,
+    reads: &mut impl Reads,
     doc: i64,
     after: i64,
     mut each: impl FnMut(i64, &[u8]) -> Result<(), Error>,
 ) -> Result<Last, Error> {
     let ids = chunk_ids(doc);
-    let mut reader = connection.table_reader(CHUNK)?;
+    let mut reader = reads.table(CHUNK)?;
     let mut last = Last::NONE;
     reader.seek(ids.start() + after + 1)?;
     while reader.is_valid() && reader.rowid()? <= *ids.end() {

@@ -138,9 +138,9 @@ impl Connection {
         let Some(mut transaction) = self.transaction.take_if(|open| !open.is_writer()) else {
             return Ok(());
         };
-        let begun = self
-            .check_one_file(MAIN, &transaction)
-            .and_then(|()| Ok(transaction.upgrade()?))
+        let begun = transaction
+            .upgrade()
+            .map_err(Error::from)
             .and_then(|()| self.savepoints.begin_writing(MAIN, &mut transaction));
         self.transaction = Some(transaction);
         begun

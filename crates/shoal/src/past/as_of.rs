@@ -144,17 +144,16 @@ impl AsOf {
             }
             return Ok(rows);
         }
-        let sql = "SELECT sql FROM main._shoal_projection WHERE name = ?1 COLLATE NOCASE";
-        let mut definition = None;
+        let mut all = Vec::new();
         if context.schema().is_some_and(|schema| schema.table("_shoal_projection").is_some()) {
-            ask(context, sql, &[table.into()], |row| {
+            ask(context, "SELECT sql FROM main._shoal_projection", &[], |row| {
                 if let [Value::Text(sql)] = row {
-                    definition = projection::kept_definition(&String::from_utf8_lossy(sql))?;
+                    all.push(String::from_utf8_lossy(sql).into_owned());
                 }
                 Ok(())
             })?;
         }
-        let Some(definition) = definition else {
+        let Some(definition) = projection::kept_definition(&all, table)? else {
             let why = format!(
                 "{table} AS OF: only documents and projections of documents keep their past"
             );

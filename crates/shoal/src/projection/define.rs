@@ -14,20 +14,56 @@ pub(crate) enum ProjectionStatement {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Definition {
     pub(crate) name: String,
+    /// The projection that this one is from, whose rows hold its rows.
+    pub(crate) parent: Option<String>,
     /// The condition on the documents' `name`, as written; `None` for all documents.
     pub(crate) documents: Option<String>,
+    /// From the document, or as written from the parent until [`resolve`].
     pub(crate) rows: RowPath,
     pub(crate) columns: Vec<Column>,
+    /// The conditions of `ASSERT`, as written.
+    pub(crate) asserts: Vec<String>,
     /// The whole statement.
     pub(crate) sql: String,
+}
+
+impl Definition {
+    /// True for the projection of that name.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name)
+    }
+
+    /// True where rows lie within other rows, whose key is a column then.
+    pub(crate) fn is_nested(&self) -> bool {
+        self.rows.stars() > 1
+    }
+
+    /// True where a column tells the row's place in its list.
+    pub(crate) fn has_position(&self) -> bool {
+        self.columns.iter().any(|column| column.kind == Kind::Position)
+    }
+
+    /// True where a column is the row itself.
+    pub(crate) fn has_whole(&self) -> bool {
+        self.columns.iter().any(Column::is_whole)
+    }
 }
 
 /// The way from a document's root to its rows.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RowPath {
-    /// The keys down to the object of the rows.
-    pub(crate) keys: Vec<String>,
-    pub(crate) each: Each,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// One step of a way.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Step {
+    /// To the entry of a map.
+    Key(String),
+    /// To each item of a list.
+    Items,
+    /// To each entry of a map.
+    Entries,
 }
 
 /// The rows that an object stands for.
@@ -39,6 +75,22 @@ pub(crate) enum Each {
     Item,
     /// A row for each entry of a map.
     Entry,
+}
+
+impl RowPath {
+    /// The rows at the end of the way.
+    pub(crate) fn each(&self) -> Each {
+        match self.steps.last() {
+            Some(Step::Items) => Each::Item,
+            Some(Step::Entries) => Each::Entry,
+            Some(Step::Key(_)) | None => Each::Itself,
+        }
+    }
+
+    /// How many steps lead to several places.
+    pub(crate) fn stars(&self) -> usize {
+        self.steps.iter().filter(|step| !matches!(step, Step::Key(_))).count()
+    }
 }
 
 /// A column: a value within a row's object.
@@ -77,6 +129,15 @@ pub(crate) enum Kind {
     Counter,
     /// Whatever is there, as JSON.
     Json,
+    /// The row's place in its list, from 1.
+    Position,
+}
+
+impl Column {
+    /// True for the row itself.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.path.is_empty() && self.kind != Kind::Position
+    }
 }
 
 impl Kind {
@@ -99,7 +160,9 @@ impl Kind {
     pub(crate) fn declared(self) -> &'static str {
         match self {
             Kind::Text | Kind::String | Kind::Json => "TEXT",
-            Kind::Integer | Kind::Counter | Kind::Timestamp | Kind::Boolean => "INTEGER",
+            Kind::Integer | Kind::Counter | Kind::Timestamp | Kind::Boolean | Kind::Position => {
+                "INTEGER"
+            }
             Kind::Real => "REAL",
             Kind::Bytes => "BLOB",
         }
@@ -144,8 +207,11 @@ fn create(words: &mut Words<'_>, sql: &str) -> Result<ProjectionStatement, Error
         return Err(words.refuse(format!("{name}: the name of a projection begins with a letter")));
     }
     words.expect("FROM")?;
-    words.expect("DOCUMENTS")?;
-    let documents = if words.take("WHERE")? {
+    let parent = match words.take("DOCUMENTS")? {
+        true => None,
+        false => Some(words.name()?),
+    };
+    let documents = if parent.is_none() && words.take("WHERE")? {
         let text = words.until("ROWS")?;
         if Words::new(&text)
             .any(|word| matches!(word, Word::Name(w) if w.eq_ignore_ascii_case("SELECT")))
@@ -162,11 +228,24 @@ fn create(words: &mut Words<'_>, sql: &str) -> Result<ProjectionStatement, Error
         .ok_or_else(|| words.refuse(format!("{path}: not a path of rows, such as '$.items[*]'")))?;
     words.expect("COLUMNS")?;
     words.punct('(')?;
-    let mut columns: Vec<Column> = Vec::new();
+    let (mut columns, mut asserts): (Vec<Column>, Vec<String>) = (Vec::new(), Vec::new());
     loop {
+        if words.next_is("ASSERT") {
+            asserts.push(assertion(words)?);
+            if !words.take_punct(',') {
+                break;
+            }
+            continue;
+        }
+        for refused in ["UNIQUE", "PRIMARY", "CHECK", "FOREIGN", "CONSTRAINT"] {
+            if words.next_is(refused) {
+                return Err(refusal(words, refused));
+            }
+        }
         let column = column(words)?;
         let taken = columns.iter().any(|known| known.name.eq_ignore_ascii_case(&column.name));
-        if taken || matches!(column.name.as_str(), "_doc" | "_id") {
+        let lower = column.name.to_ascii_lowercase();
+        if taken || matches!(lower.as_str(), "_doc" | "_id" | "_parent") {
             return Err(words.refuse(format!("duplicate column name: {}", column.name)));
         }
         columns.push(column);
@@ -177,12 +256,23 @@ fn create(words: &mut Words<'_>, sql: &str) -> Result<ProjectionStatement, Error
     words.punct(')')?;
     words.end()?;
     let sql = sql.trim().trim_end_matches(';').trim_end().to_owned();
-    let definition = Definition { name, documents, rows, columns, sql };
+    if columns.is_empty() {
+        return Err(words.refuse("a projection has at least one column"));
+    }
+    let is_list = rows.each() == Each::Item;
+    if !is_list && let Some(column) = columns.iter().find(|it| it.kind == Kind::Position) {
+        return Err(words.refuse(format!("{}: only items of a list have a place", column.name)));
+    }
+    let definition = Definition { name, parent, documents, rows, columns, asserts, sql };
     Ok(ProjectionStatement::Create { definition, if_not_exists })
 }
 
 fn column(words: &mut Words<'_>) -> Result<Column, Error> {
     let name = words.name()?;
+    if words.take("FOR")? {
+        words.expect("ORDINALITY")?;
+        return Ok(Column { name, path: Vec::new(), kind: Kind::Position, on_empty: None });
+    }
     let word = words.name()?;
     let kind = Kind::of(&word).ok_or_else(|| {
         words.refuse(format!(
@@ -210,31 +300,117 @@ fn column(words: &mut Words<'_>) -> Result<Column, Error> {
             break;
         }
     }
-    for refused in ["UNIQUE", "PRIMARY", "CHECK", "NOT", "REFERENCES", "ASSERT", "FOR", "READ"] {
+    for refused in ["UNIQUE", "PRIMARY", "CHECK", "NOT", "REFERENCES"] {
         if words.take(refused)? {
-            return Err(words.refuse(format!(
-                "{refused} on a projected column is not supported: two replicas could each be \
-                 right and contradict each other once merged"
-            )));
+            return Err(refusal(words, refused));
         }
     }
     Ok(column)
 }
 
-/// `$.items[*]`, `$.settings.*`, `$.a.b`, `$`, or the same as JSON Pointers (`/items/*`).
+fn refusal(words: &Words<'_>, refused: &str) -> Error {
+    words.refuse(format!(
+        "{refused} on a projected column is not supported: two replicas could each be right and \
+         contradict each other once merged; ASSERT (...) lists the rows that break a rule"
+    ))
+}
+
+/// `ASSERT (condition)`.
+fn assertion(words: &mut Words<'_>) -> Result<String, Error> {
+    words.expect("ASSERT")?;
+    let text = words.parenthesized()?;
+    let selects = |word| matches!(word, Word::Name(w) if w.eq_ignore_ascii_case("SELECT"));
+    if Words::new(&text).any(selects) {
+        return Err(words.refuse("ASSERT is about one row alone, without SELECT"));
+    }
+    Ok(text)
+}
+
+/// The definitions of a file, parents before their children, resolved.
+///
+/// # Errors
+/// As [`resolve`]; projections that are from each other.
+pub(crate) fn resolve_all(all: Vec<Definition>) -> Result<Vec<Definition>, Error> {
+    let (mut resolved, mut waiting): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|definition| definition.parent.is_none());
+    while !waiting.is_empty() {
+        let (ready, still): (Vec<Definition>, Vec<_>) = waiting.into_iter().partition(|it| {
+            let is = |other: &Definition| it.parent.as_ref().is_some_and(|name| other.is(name));
+            resolved.iter().any(is)
+        });
+        if ready.is_empty() {
+            let why = format!("{}: there is no projection that it is from", still[0].name);
+            return Err(Error::Definition { why });
+        }
+        for mut definition in ready {
+            resolve(&mut definition, &resolved)?;
+            resolved.push(definition);
+        }
+        waiting = still;
+    }
+    Ok(resolved)
+}
+
+/// Puts the rows of projections that are from others at their place in the documents.
+///
+/// # Errors
+/// [`Error::Definition`] for a projection that is from none.
+pub(crate) fn resolve(definition: &mut Definition, others: &[Definition]) -> Result<(), Error> {
+    let Some(name) = &definition.parent else { return Ok(()) };
+    let Some(parent) = others.iter().find(|other| other.is(name)) else {
+        let why = format!("{}: no such projection: {name}", definition.name);
+        return Err(Error::Definition { why });
+    };
+    definition.documents.clone_from(&parent.documents);
+    let own = std::mem::take(&mut definition.rows.steps);
+    definition.rows.steps = parent.rows.steps.iter().cloned().chain(own).collect();
+    if parent.rows.stars() > 0 && definition.rows.each() == Each::Itself {
+        let why = format!("{}: rows within rows are items of a list or entries", definition.name);
+        return Err(Error::Definition { why });
+    }
+    Ok(())
+}
+
+/// `$.items[*]`, `$.settings.*`, `$.a.b`, `$.items[*].parts[*]`, `$`, or the same as JSON Pointers
+/// (`/items/*`).
 fn row_path(path: &str) -> Option<RowPath> {
-    if let Some(object) = path.strip_suffix("[*]") {
-        return Some(RowPath { keys: keys(object)?, each: Each::Item });
+    let mut steps = Vec::new();
+    if let Some(pointer) = path.strip_prefix('/') {
+        for key in pointer.split('/') {
+            steps.push(match key {
+                "*" => Step::Items,
+                key => Step::Key(key.replace("~1", "/").replace("~0", "~")),
+            });
+        }
+    } else if !path.is_empty() {
+        let mut rest = path.strip_prefix('$')?;
+        while !rest.is_empty() {
+            if let Some(after) = rest.strip_prefix("[*]") {
+                steps.push(Step::Items);
+                rest = after;
+                continue;
+            }
+            rest = rest.strip_prefix('.')?;
+            let key;
+            (key, rest) = match rest.strip_prefix('"') {
+                Some(quoted) => {
+                    let (key, rest) = quoted.split_once('"')?;
+                    (Step::Key(key.to_owned()), rest)
+                }
+                None => {
+                    let (key, rest) = rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len()));
+                    let step = if key == "*" { Step::Entries } else { Step::Key(key.to_owned()) };
+                    (step, rest)
+                }
+            };
+            if matches!(&key, Step::Key(key) if key.is_empty() || key.contains(['[', ']', '*'])) {
+                return None;
+            }
+            steps.push(key);
+        }
     }
-    if path.starts_with('/')
-        && let Some(object) = path.strip_suffix("/*")
-    {
-        return Some(RowPath { keys: keys(object)?, each: Each::Item });
-    }
-    if let Some(object) = path.strip_suffix(".*") {
-        return Some(RowPath { keys: keys(object)?, each: Each::Entry });
-    }
-    Some(RowPath { keys: keys(path)?, each: Each::Itself })
+    let path = RowPath { steps };
+    (path.stars() == 0 || path.each() != Each::Itself).then_some(path)
 }
 
 /// The keys of a path without steps through lists.
@@ -284,7 +460,8 @@ mod tests {
         );
         assert_eq!(definition.name, "to do");
         assert_eq!(definition.documents.as_deref(), Some("name GLOB 'list/*'"));
-        let rows = RowPath { keys: vec!["a".into(), "x.y".into()], each: Each::Item };
+        let steps = vec![Step::Key("a".into()), Step::Key("x.y".into()), Step::Items];
+        let rows = RowPath { steps };
         assert_eq!(definition.rows, rows);
         let kinds: Vec<Kind> = definition.columns.iter().map(|column| column.kind).collect();
         assert_eq!(kinds, [Kind::Text, Kind::Boolean, Kind::Counter]);

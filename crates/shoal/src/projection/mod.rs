@@ -4,30 +4,35 @@
 //! values are columns. The rows (`rows`) are a pure function of the documents; a commit finds the
 //! rows it touches from its patches (`touched`) and writes these in its own transaction. The table
 //! is made by an ordinary `CREATE TABLE`, so that any `sqlite3` reads the rows; triggers refuse
-//! whoever writes to them but Shoal.
+//! whoever writes to them but Shoal, which makes changes of documents of such writes (`keeper`,
+//! `edit`, `scalars`).
 
 mod define;
+mod edit;
+mod keeper;
 mod past;
 mod rows;
+mod scalars;
 mod tables;
 mod touched;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shoal_crdt::Document;
+use shoal_crdt::{Document, Patch};
 use shoal_history::ChangeHash;
 use shoal_sql::Connection;
 
 use crate::layout::Layout;
 use crate::open_document;
 use crate::tables as documents;
-use crate::{Database, Error};
+use crate::{Database, Environment, Error};
 
 pub(crate) use define::{Definition, ProjectionStatement, parse};
+pub(crate) use keeper::Keeper;
 pub(crate) use past::{kept_definition, past_rows};
-use rows::Row;
-use tables::Statements;
+use rows::Found;
+use tables::{Part, Statements};
 use touched::{Touched, touched};
 
 /// The projections of a file, as of a schema cookie.
@@ -45,6 +50,10 @@ struct Projection {
     statements: Statements,
 }
 
+/// The rows that a call leaves alone, because a statement has written them already: by the place of
+/// the projection.
+type Written = BTreeSet<(usize, Vec<u8>)>;
+
 impl Database {
     /// Runs `CREATE PROJECTION` or `DROP PROJECTION`; false for any other statement, which is left
     /// to [`Database::sql`].
@@ -57,28 +66,42 @@ impl Database {
         let Some(statement) = parse(sql)? else { return Ok(false) };
         let now_ms = self.environment.now_ms();
         self.write(|database| {
-            let connection = &mut database.connection;
+            let Database { connection, environment, .. } = database;
             Layout::of(connection)?.bring_up(connection, now_ms)?;
             match statement {
-                ProjectionStatement::Create { definition, if_not_exists } => {
-                    if connection.schema()?.object(&definition.name).is_some() {
-                        let is_one = tables::definition(connection, &definition.name)?.is_some();
+                ProjectionStatement::Create { mut definition, if_not_exists } => {
+                    let all = tables::definitions(connection)?;
+                    for part in tables::parts(&definition) {
+                        let name = part.table(&definition.name);
+                        if connection.schema()?.object(&name).is_none() {
+                            continue;
+                        }
+                        let is_one = part == Part::Rows
+                            && all.iter().any(|it| it.name.eq_ignore_ascii_case(&name));
                         if is_one && if_not_exists {
                             return Ok(());
                         }
                         let what = if is_one { "projection" } else { "table or view" };
-                        let why = format!("{what} {} already exists", definition.name);
+                        let why = format!("{what} {name} already exists");
                         return Err(Error::Definition { why });
                     }
+                    define::resolve(&mut definition, &all)?;
                     tables::create(connection, &definition)?;
-                    database.fill(&definition)
+                    fill(connection, environment, &definition)
                 }
                 ProjectionStatement::Drop { name, if_exists } => {
-                    if tables::definition(connection, &name)?.is_none() {
+                    let all = tables::definitions(connection)?;
+                    let is = |known: &str| known.eq_ignore_ascii_case(&name);
+                    let Some(definition) = all.iter().find(|it| is(&it.name)) else {
                         let why = format!("no such projection: {name}");
                         return if if_exists { Ok(()) } else { Err(Error::Definition { why }) };
+                    };
+                    let child = all.iter().find(|it| it.parent.as_deref().is_some_and(is));
+                    if let Some(child) = child {
+                        let why = format!("projection {} is from {name}", child.name);
+                        return Err(Error::Definition { why });
                     }
-                    tables::remove(connection, &name)
+                    tables::remove(connection, definition)
                 }
             }
         })?;
@@ -107,29 +130,13 @@ impl Database {
     /// [`Error::Definition`] where there is no such projection.
     pub fn rebuild(&mut self, name: &str) -> Result<(), Error> {
         self.write(|database| {
-            let connection = &mut database.connection;
+            let Database { connection, environment, .. } = database;
             let Some(definition) = tables::definition(connection, name)? else {
                 return Err(Error::Definition { why: format!("no such projection: {name}") });
             };
-            tables::remove(connection, name)?;
-            tables::create(connection, &definition)?;
-            database.fill(&definition)
+            tables::remake(connection, &definition)?;
+            fill(connection, environment, &definition)
         })
-    }
-
-    /// Writes the rows of every document into an empty projection.
-    fn fill(&mut self, definition: &Definition) -> Result<(), Error> {
-        let mut statements = Statements::default();
-        for doc in documents::docs(&mut self.connection)? {
-            if !tables::chooses(&mut self.connection, definition, &doc.name)? {
-                continue;
-            }
-            let actor = self.environment.new_actor();
-            let connection = &mut self.connection;
-            let (document, _) = open_document::read_whole(connection, doc.id, &actor)?;
-            write_all((connection, &mut statements), definition, doc.id, &document)?;
-        }
-        Ok(())
     }
 
     /// Brings the rows of a document up to date after a commit, within its transaction. `before`
@@ -140,37 +147,87 @@ impl Database {
         document: &Document,
         before: &[ChangeHash],
     ) -> Result<(), Error> {
-        self.load_projections()?;
-        if self.projections.all.is_empty() {
-            return Ok(());
+        let Database { connection, environment, keeper, .. } = self;
+        keeper.with_projections(|projections| {
+            projections.load(connection, environment)?;
+            if projections.all.is_empty() {
+                return Ok(());
+            }
+            let Some(name) = documents::name_of(connection, doc)? else { return Ok(()) };
+            let mut is_chosen = false;
+            for projection in &mut projections.all {
+                is_chosen |= projection.chooses(connection, doc, &name)?;
+            }
+            let patches = match before {
+                _ if !is_chosen => return Ok(()),
+                [] => None,
+                before => Some(document.diff(before, &document.heads())?),
+            };
+            let patches = patches.as_deref().map(|patches| (patches, true));
+            projections.write(connection, (doc, &name), document, patches, &Written::new())
+        })
+    }
+
+    /// Takes the rows of a document out of all projections, or writes them under its new name.
+    pub(crate) fn project_renamed(&mut self, doc: i64) -> Result<(), Error> {
+        let Database { connection, environment, keeper, .. } = self;
+        keeper.forget(doc);
+        keeper.with_projections(|projections| projections.renamed(connection, environment, doc))
+    }
+}
+
+/// Writes the rows of every document into an empty projection.
+fn fill(
+    connection: &mut Connection,
+    environment: &Environment,
+    definition: &Definition,
+) -> Result<(), Error> {
+    let mut statements = Statements::default();
+    for doc in documents::docs(connection)? {
+        if !tables::chooses(connection, definition, &doc.name)? {
+            continue;
         }
-        let Some(name) = documents::name_of(&mut self.connection, doc)? else { return Ok(()) };
-        let mut patches = None;
-        let connection = &mut self.connection;
-        for projection in &mut self.projections.all {
-            if !projection.chooses(connection, doc, &name)? {
+        let actor = environment.new_actor();
+        let (document, _) = open_document::read_whole(connection, doc.id, &actor)?;
+        write_all((connection, &mut statements), definition, doc.id, &document)?;
+    }
+    Ok(())
+}
+
+impl Projections {
+    /// Brings the rows of a document up to date by patches, and by whether these tell every value
+    /// below a new one; all of its rows without patches.
+    fn write(
+        &mut self,
+        connection: &mut Connection,
+        (doc, name): (i64, &str),
+        document: &Document,
+        patches: Option<(&[Patch], bool)>,
+        written: &Written,
+    ) -> Result<(), Error> {
+        for (place, projection) in self.all.iter_mut().enumerate() {
+            if !projection.chooses(connection, doc, name)? {
                 continue;
             }
             let Projection { definition, statements, .. } = projection;
-            if before.is_empty() {
-                write_all((connection, statements), definition, doc, document)?;
-                continue;
-            }
-            if patches.is_none() {
-                patches = Some(document.diff(before, &document.heads())?);
-            }
-            let patches = patches.as_deref().unwrap_or_default();
-            match touched(document, definition, patches)? {
+            let found = match patches {
+                Some((patches, are_whole)) => touched(document, definition, patches, are_whole)?,
+                None => Touched::All,
+            };
+            match found {
                 Touched::All => write_all((connection, statements), definition, doc, document)?,
                 Touched::Rows(rows) => {
                     let mut writer = tables::Writer::new(connection, definition, doc, statements);
-                    for (key, value) in rows {
-                        match value {
-                            None => writer.delete(&key)?,
-                            Some((kind, id)) => {
-                                let values = rows::values(document, definition, kind.value(), &id)?;
-                                writer.put(&Row { key, values })?;
-                            }
+                    for (key, found) in rows {
+                        let Some(found) = found else {
+                            writer.delete(&key)?;
+                            continue;
+                        };
+                        let row = rows::row(document, definition, &found)?;
+                        // A statement's own rows are there.
+                        match written.contains(&(place, key)) {
+                            true => writer.put_beside(&row)?,
+                            false => writer.put(&row)?,
                         }
                     }
                 }
@@ -182,17 +239,20 @@ impl Database {
         Ok(())
     }
 
-    /// Takes the rows of a document out of all projections, or writes them under its new name.
-    pub(crate) fn project_renamed(&mut self, doc: i64) -> Result<(), Error> {
-        self.load_projections()?;
-        if self.projections.all.is_empty() {
+    fn renamed(
+        &mut self,
+        connection: &mut Connection,
+        environment: &Environment,
+        doc: i64,
+    ) -> Result<(), Error> {
+        self.load(connection, environment)?;
+        if self.all.is_empty() {
             return Ok(());
         }
-        let name = documents::name_of(&mut self.connection, doc)?;
-        let actor = self.environment.new_actor();
+        let name = documents::name_of(connection, doc)?;
+        let actor = environment.new_actor();
         let mut document = None;
-        let connection = &mut self.connection;
-        for projection in &mut self.projections.all {
+        for projection in &mut self.all {
             let chosen = match &name {
                 Some(name) => projection.chooses(connection, doc, name)?,
                 None => false,
@@ -213,17 +273,20 @@ impl Database {
 
     /// Reads the definitions where the schema changed since, and heals tables that somebody
     /// altered.
-    fn load_projections(&mut self) -> Result<(), Error> {
-        let cookie = self.connection.schema()?.cookie();
-        if self.projections.cookie == Some(cookie) {
+    fn load(
+        &mut self,
+        connection: &mut Connection,
+        environment: &Environment,
+    ) -> Result<(), Error> {
+        let cookie = connection.schema()?.cookie();
+        if self.cookie == Some(cookie) {
             return Ok(());
         }
-        let definitions = tables::definitions(&mut self.connection)?;
+        let definitions = tables::definitions(connection)?;
         for definition in &definitions {
-            if !tables::is_whole(&mut self.connection, definition)? {
-                tables::remove(&mut self.connection, &definition.name)?;
-                tables::create(&mut self.connection, definition)?;
-                self.fill(definition)?;
+            if !tables::is_whole(connection, definition)? {
+                tables::remake(connection, definition)?;
+                fill(connection, environment, definition)?;
             }
         }
         let all = definitions.into_iter();
@@ -232,9 +295,35 @@ impl Database {
             chosen: BTreeMap::new(),
             statements: Statements::default(),
         });
-        self.projections.all = all.collect();
-        self.projections.cookie = Some(self.connection.schema()?.cookie());
+        self.all = all.collect();
+        self.cookie = Some(connection.schema()?.cookie());
         Ok(())
+    }
+
+    /// True where the schema changed since the definitions were read.
+    fn is_stale(&self, connection: &mut Connection) -> Result<bool, Error> {
+        Ok(self.cookie != Some(connection.schema()?.cookie()))
+    }
+
+    /// Refuses a new row of a document that a projection does not choose: nobody would see it.
+    fn check_chosen(
+        &mut self,
+        connection: &mut Connection,
+        place: usize,
+        (doc, name): (i64, &str),
+    ) -> Result<(), Error> {
+        let projection = &mut self.all[place];
+        if projection.chooses(connection, doc, name)? {
+            return Ok(());
+        }
+        let table = &projection.definition.name;
+        Err(Error::Refused { why: format!("{table} is not from a document named {name}") })
+    }
+
+    /// The place and the definition of a projection.
+    fn find(&self, name: &str) -> Option<(usize, &Definition)> {
+        let mut all = self.all.iter().map(|projection| &projection.definition).enumerate();
+        all.find(|(_, definition)| definition.name.eq_ignore_ascii_case(name))
     }
 }
 
@@ -265,8 +354,8 @@ fn write_all(
     document: &Document,
 ) -> Result<(), Error> {
     let mut wanted = Vec::new();
-    rows::each_key(document, definition, |key, value, id| {
-        wanted.push(Row { key, values: rows::values(document, definition, value, id)? });
+    rows::each_row(document, definition, |found| {
+        wanted.push(rows::row(document, definition, &found)?);
         Ok(())
     })?;
     let keys: BTreeSet<&[u8]> = wanted.iter().map(|row| row.key.as_slice()).collect();
@@ -298,22 +387,20 @@ fn write_keys(
     definition: &Definition,
     doc: i64,
     document: &Document,
-    some: &BTreeMap<Vec<u8>, Option<(touched::RowValue, shoal_crdt::ObjId)>>,
+    some: &BTreeMap<Vec<u8>, Option<Found<'_>>>,
 ) -> Result<(), Error> {
-    let mut wanted = BTreeSet::new();
-    rows::each_key(document, definition, |key, _, _| {
-        wanted.insert(key);
+    let mut wanted = BTreeMap::new();
+    rows::each_row(document, definition, |found| {
+        wanted.insert(found.key.clone(), found);
         Ok(())
     })?;
     let present =
-        delete_others((connection, statements), definition, doc, |key| wanted.contains(key))?;
-    let mut new = Vec::new();
-    rows::each_key(document, definition, |key, value, id| {
-        if !present.contains(&key) || some.contains_key(&key) {
-            new.push(Row { key, values: rows::values(document, definition, value, id)? });
-        }
-        Ok(())
-    })?;
+        delete_others((connection, statements), definition, doc, |key| wanted.contains_key(key))?;
     let mut writer = tables::Writer::new(connection, definition, doc, statements);
-    new.iter().try_for_each(|row| writer.put(row))
+    for (key, found) in &wanted {
+        if !present.contains(key) || some.contains_key(key) {
+            writer.put(&rows::row(document, definition, found)?)?;
+        }
+    }
+    Ok(())
 }

@@ -4,16 +4,20 @@ use shoal_crdt::Document;
 use shoal_history::{ActorId, ChangeHash};
 use shoal_sql::Value;
 
-use super::define::{Definition, ProjectionStatement, parse};
+use super::define::{self, Definition, ProjectionStatement, parse};
 use super::rows;
 use crate::Error;
 
-/// The definition that the file keeps as `sql`.
-pub(crate) fn kept_definition(sql: &str) -> Result<Option<Definition>, Error> {
-    Ok(match parse(sql)? {
-        Some(ProjectionStatement::Create { definition, .. }) => Some(definition),
-        _ => None,
-    })
+/// The definition of a projection, among those that the file keeps as `all`.
+pub(crate) fn kept_definition(all: &[String], name: &str) -> Result<Option<Definition>, Error> {
+    let mut definitions = Vec::new();
+    for sql in all {
+        if let Some(ProjectionStatement::Create { definition, .. }) = parse(sql)? {
+            definitions.push(definition);
+        }
+    }
+    let all = define::resolve_all(definitions)?;
+    Ok(all.into_iter().find(|definition| definition.name.eq_ignore_ascii_case(name)))
 }
 
 /// Adds the rows that a document had at `heads`, with the columns of the projection's table.
@@ -24,9 +28,13 @@ pub(crate) fn past_rows(
     all: &mut Vec<Vec<Value>>,
 ) -> Result<(), Error> {
     let past = document.fork_at(ActorId::new(&[0]), heads)?;
-    rows::each_key(&past, definition, |key, value, id| {
-        let mut row = vec![Value::Int(doc), Value::Blob(key)];
-        row.extend(rows::values(&past, definition, value, id)?);
+    rows::each_row(&past, definition, |found| {
+        let made = rows::row(&past, definition, &found)?;
+        let mut row = vec![Value::Int(doc), Value::Blob(made.key)];
+        if definition.is_nested() {
+            row.push(made.parent.map_or(Value::Null, Value::Blob));
+        }
+        row.extend(made.values);
         all.push(row);
         Ok(())
     })

@@ -1,17 +1,36 @@
 //! The rows of a projection, from the objects of a document.
 
-use shoal_crdt::{Document, DocumentJson, ListItem, MapEntry, ObjId, ObjType, ROOT, Value};
-use shoal_history::ScalarRef;
+use shoal_crdt::{Document, DocumentJson, ListItem, MapEntry, ObjId, ObjType, Parent, PatchProp};
+use shoal_crdt::{ROOT, ReadDoc, Value};
+use shoal_history::{ActorId, ScalarRef};
 use shoal_sql::Value as SqlValue;
 
-use super::define::{Column, Definition, Each, Kind, Literal, RowPath};
+use super::define::{Column, Definition, Kind, Literal, Step};
 use crate::Error;
 
-/// A row of a projection: the key within its document, and the values of the columns.
+/// A row of a projection: the key within its document, the key of the row around, the values of
+/// the columns, and what the columns cannot show.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
     pub(crate) key: Vec<u8>,
+    /// `Some` for rows within rows.
+    pub(crate) parent: Option<Vec<u8>>,
     pub(crate) values: Vec<SqlValue>,
+    /// By column: the op and the value of each loser of a conflict.
+    pub(crate) conflicts: Vec<(usize, String, SqlValue)>,
+    /// By column: the type and the JSON of a value that does not fit.
+    pub(crate) misfits: Vec<(usize, &'static str, SqlValue)>,
+}
+
+/// The place of a row in a document.
+#[derive(Clone, Debug)]
+pub(crate) struct Found<'d> {
+    pub(crate) key: Vec<u8>,
+    pub(crate) parent: Option<Vec<u8>>,
+    pub(crate) value: Value<'d>,
+    pub(crate) id: ObjId,
+    /// The object around the row, and the row's place there; `None` for the root.
+    pub(crate) place: Option<(ObjId, PatchProp)>,
 }
 
 /// The key of a row made by an op: the counter of the op, then the actor. New rows come last.
@@ -21,87 +40,192 @@ pub(crate) fn key_of(id: &ObjId) -> Vec<u8> {
     key
 }
 
-/// The object with the rows; `None` where the path leads to none, or to one of another type.
-pub(crate) fn container(document: &Document, path: &RowPath) -> Result<Option<ObjId>, Error> {
-    let mut at = (ROOT, ObjType::Map);
-    for key in &path.keys {
-        if !is_map(at.1) {
-            return Ok(None);
-        }
-        match document.get(&at.0, key.as_str())? {
-            Some((Value::Object(kind), id)) => at = (id, kind),
-            _ => return Ok(None),
-        }
-    }
-    let fits = match path.each {
-        Each::Item => at.1 == ObjType::List,
-        Each::Itself | Each::Entry => is_map(at.1),
-    };
-    Ok(fits.then_some(at.0))
+/// The op of [`key_of`]; `None` for bytes that no op has.
+pub(crate) fn op_of(key: &[u8]) -> Option<ObjId> {
+    let (counter, actor) = key.split_first_chunk::<8>()?;
+    let counter = u32::try_from(u64::from_be_bytes(*counter)).ok()?;
+    Some(ObjId::new(counter, ActorId::new(actor)))
 }
 
-fn is_map(kind: ObjType) -> bool {
+/// The key of an entry: its name, after the key of the row around if there is one.
+pub(crate) fn entry_key(parent: Option<&[u8]>, name: &str) -> Vec<u8> {
+    let Some(parent) = parent else { return name.as_bytes().to_vec() };
+    // The length keeps the keys of two parents apart.
+    let length = u32::try_from(parent.len()).unwrap_or(u32::MAX);
+    [&length.to_be_bytes(), parent, name.as_bytes()].concat()
+}
+
+pub(crate) fn is_map(kind: ObjType) -> bool {
     matches!(kind, ObjType::Map | ObjType::Table)
 }
 
-/// Gives the keys of a document's rows, each with the value of the row.
-pub(crate) fn each_key<'d>(
+/// Gives a document's rows.
+pub(crate) fn each_row<'d>(
     document: &'d Document,
     definition: &Definition,
-    mut each: impl FnMut(Vec<u8>, Value<'d>, &ObjId) -> Result<(), Error>,
+    mut each: impl FnMut(Found<'d>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let Some(object) = container(document, &definition.rows)? else { return Ok(()) };
-    match definition.rows.each {
-        Each::Itself => each(Vec::new(), Value::Object(ObjType::Map), &object),
-        Each::Item => {
-            let items = document.items(&object, 0)?;
-            for ListItem { value, id, .. } in items {
-                each(key_of(&id), value, &id)?;
+    let root = Found {
+        key: Vec::new(),
+        parent: None,
+        value: Value::Object(ObjType::Map),
+        id: ROOT,
+        place: None,
+    };
+    let is_nested = definition.is_nested();
+    walk(document, &definition.rows.steps, (root, false, is_nested), &mut each)
+}
+
+/// Gives the rows below an object. `in_row` is true where the object is within a row of a
+/// projection around.
+fn walk<'d>(
+    document: &'d Document,
+    steps: &[Step],
+    (at, in_row, is_nested): (Found<'d>, bool, bool),
+    each: &mut dyn FnMut(Found<'d>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let Some((step, rest)) = steps.split_first() else {
+        let is_itself_no_map = !in_row && !at.value.as_object().is_some_and(is_map);
+        return if is_itself_no_map { Ok(()) } else { each(at) };
+    };
+    let Value::Object(kind) = at.value else { return Ok(()) };
+    // The key of the row around, for rows within rows.
+    let parent = (is_nested && in_row).then(|| at.key.clone());
+    match step {
+        Step::Key(key) if is_map(kind) => {
+            let Some((value, id)) = document.get(&at.id, key.as_str())? else { return Ok(()) };
+            let place = Some((at.id.clone(), PatchProp::Key(key.as_str().into())));
+            walk(document, rest, (Found { value, id, place, ..at }, in_row, is_nested), each)
+        }
+        Step::Items if kind == ObjType::List => {
+            for (index, ListItem { value, id, .. }) in document.items(&at.id, 0)?.enumerate() {
+                let place = Some((at.id.clone(), PatchProp::Index(index)));
+                let found = Found { key: key_of(&id), parent: parent.clone(), value, id, place };
+                walk(document, rest, (found, true, is_nested), each)?;
             }
             Ok(())
         }
-        Each::Entry => {
-            for MapEntry { key, value, id, .. } in document.entries(&object)? {
-                each(key.as_bytes().to_vec(), value, &id)?;
+        Step::Entries if is_map(kind) => {
+            for MapEntry { key, value, id, .. } in document.entries(&at.id)? {
+                let place = Some((at.id.clone(), PatchProp::Key(key.into())));
+                let own = entry_key(parent.as_deref(), key);
+                let found = Found { key: own, parent: parent.clone(), value, id, place };
+                walk(document, rest, (found, true, is_nested), each)?;
             }
             Ok(())
         }
+        _ => Ok(()),
     }
 }
 
-/// The values of a row's columns.
-pub(crate) fn values<'d>(
-    document: &'d Document,
+/// The row of an object; `None` where it is not there, or no row of the projection.
+pub(crate) fn locate(
+    document: &Document,
     definition: &Definition,
-    value: Value<'d>,
     id: &ObjId,
-) -> Result<Vec<SqlValue>, Error> {
-    let columns = definition.columns.iter();
-    columns.map(|column| column_value(document, column, value, id)).collect()
+) -> Result<Option<Found<'static>>, Error> {
+    let Ok(kind) = document.object_type(id) else { return Ok(None) };
+    let parents = ReadDoc::parents(document, id)?;
+    let steps = &definition.rows.steps;
+    if parents.len() != steps.len() || parents.iter().any(|parent| !parent.visible) {
+        return Ok(None);
+    }
+    let (mut key, mut parent) = (None::<Vec<u8>>, None);
+    // From the root on: the child at a level is the object around the one before, or the row.
+    let children = std::iter::once(id).chain(parents.iter().map(|parent| &parent.obj));
+    let children: Vec<&ObjId> = children.take(parents.len()).collect();
+    let levels = parents.iter().zip(children).rev();
+    for (step, (Parent { prop, .. }, child)) in steps.iter().zip(levels) {
+        match (step, prop) {
+            (Step::Key(wanted), PatchProp::Key(found)) if **found == **wanted => {}
+            (Step::Items, PatchProp::Index(_)) => (parent, key) = (key, Some(key_of(child))),
+            (Step::Entries, PatchProp::Key(name)) => {
+                let own = entry_key(key.as_deref(), name);
+                (parent, key) = (key, Some(own));
+            }
+            _ => return Ok(None),
+        }
+    }
+    let first = parents.into_iter().next();
+    let place = first.map(|parent| (parent.obj, parent.prop));
+    let (key, value) = (key.unwrap_or_default(), Value::Object(kind));
+    Ok(Some(Found { key, parent, value, id: id.clone(), place }))
 }
 
-fn column_value<'d>(
-    document: &'d Document,
+/// The row at a place.
+pub(crate) fn row(
+    document: &Document,
+    definition: &Definition,
+    found: &Found<'_>,
+) -> Result<Row, Error> {
+    let mut row = Row {
+        key: found.key.clone(),
+        parent: found.parent.clone(),
+        values: Vec::with_capacity(definition.columns.len()),
+        conflicts: Vec::new(),
+        misfits: Vec::new(),
+    };
+    for (number, column) in definition.columns.iter().enumerate() {
+        let value = column_value(document, number, column, found, &mut row)?;
+        row.values.push(value);
+    }
+    Ok(row)
+}
+
+fn column_value(
+    document: &Document,
+    number: usize,
     column: &Column,
-    mut value: Value<'d>,
-    id: &ObjId,
+    found: &Found<'_>,
+    row: &mut Row,
 ) -> Result<SqlValue, Error> {
-    let mut owner = id.clone();
+    if column.kind == Kind::Position {
+        return Ok(match found.place {
+            Some((_, PatchProp::Index(index))) => {
+                SqlValue::Int(i64::try_from(index).map_or(i64::MAX, |index| index + 1))
+            }
+            _ => SqlValue::Null,
+        });
+    }
+    let (mut value, mut owner) = (found.value, found.id.clone());
+    let mut around = owner.clone();
     for key in &column.path {
-        let found = match value {
+        let inner = match value {
             Value::Object(kind) if is_map(kind) => document.get(&owner, key.as_str())?,
             _ => None,
         };
-        match found {
+        around.clone_from(&owner);
+        match inner {
             Some((inner, id)) => (value, owner) = (inner, id),
             None => return Ok(literal(column.on_empty.as_ref())),
         }
     }
-    converted(document, column.kind, value, &owner)
+    let all = match (column.path.last(), &found.place) {
+        (Some(key), _) => document.get_all(&around, key.as_str())?,
+        (None, Some((object, PatchProp::Key(key)))) => document.get_all(object, &**key)?,
+        (None, Some((object, PatchProp::Index(index)))) => document.get_all(object, *index)?,
+        (None, None) => Vec::new(),
+    };
+    if let [losers @ .., _] = all.as_slice() {
+        for (loser, id) in losers {
+            let shown = match converted(document, column.kind, *loser, id)? {
+                Some(shown) => shown,
+                None => json(document, *loser, id)?,
+            };
+            row.conflicts.push((number, id.to_string(), shown));
+        }
+    }
+    Ok(match converted(document, column.kind, value, &owner)? {
+        Some(value) => value,
+        None => {
+            row.misfits.push((number, type_name(value), json(document, value, &owner)?));
+            SqlValue::Null
+        }
+    })
 }
 
 /// A literal of the definition; NULL for none.
-fn literal(literal: Option<&Literal>) -> SqlValue {
+pub(crate) fn literal(literal: Option<&Literal>) -> SqlValue {
     match literal {
         None | Some(Literal::Null) => SqlValue::Null,
         Some(Literal::Integer(value)) => SqlValue::Int(*value),
@@ -110,53 +234,77 @@ fn literal(literal: Option<&Literal>) -> SqlValue {
     }
 }
 
-/// A value of the document as a value of SQL; NULL where the type does not fit.
+/// A value of the document as a value of SQL; `None` where the type does not fit.
 fn converted(
     document: &Document,
     kind: Kind,
     value: Value<'_>,
     id: &ObjId,
-) -> Result<SqlValue, Error> {
+) -> Result<Option<SqlValue>, Error> {
     let scalar = match value {
-        _ if kind == Kind::Json => return json(document, value, id),
+        _ if kind == Kind::Json => return json(document, value, id).map(Some),
         Value::Object(ObjType::Text) if matches!(kind, Kind::Text | Kind::String) => {
-            return Ok(SqlValue::text(document.text(id)?));
+            return Ok(Some(SqlValue::text(document.text(id)?)));
         }
-        Value::Object(_) => return Ok(SqlValue::Null),
+        Value::Object(_) => return Ok(None),
         Value::Scalar(scalar) => scalar,
     };
     Ok(match (kind, scalar) {
-        (Kind::Text | Kind::String, ScalarRef::Str(text)) => SqlValue::text(text),
-        (Kind::Text | Kind::String, ScalarRef::Int(number)) => SqlValue::text(number.to_string()),
-        (Kind::Text | Kind::String, ScalarRef::Uint(number)) => SqlValue::text(number.to_string()),
+        (_, ScalarRef::Null) => Some(SqlValue::Null),
+        (Kind::Text | Kind::String, ScalarRef::Str(text)) => Some(SqlValue::text(text)),
+        (Kind::Text | Kind::String, ScalarRef::Int(number)) => {
+            Some(SqlValue::text(number.to_string()))
+        }
+        (Kind::Text | Kind::String, ScalarRef::Uint(number)) => {
+            Some(SqlValue::text(number.to_string()))
+        }
         (Kind::Integer | Kind::Counter | Kind::Timestamp, _) => integer(scalar),
-        (Kind::Real, ScalarRef::F64(number)) => SqlValue::Real(number),
-        (Kind::Real, ScalarRef::Int(number)) => SqlValue::Real(number as f64),
-        (Kind::Real, ScalarRef::Uint(number)) => SqlValue::Real(number as f64),
-        (Kind::Boolean, ScalarRef::Boolean(truth)) => SqlValue::Int(i64::from(truth)),
-        (Kind::Bytes, ScalarRef::Bytes(bytes)) => SqlValue::Blob(bytes.into()),
-        _ => SqlValue::Null,
+        (Kind::Real, ScalarRef::F64(number)) if !number.is_nan() => Some(SqlValue::Real(number)),
+        (Kind::Real, ScalarRef::Int(number)) => Some(SqlValue::Real(number as f64)),
+        (Kind::Real, ScalarRef::Uint(number)) => Some(SqlValue::Real(number as f64)),
+        (Kind::Boolean, ScalarRef::Boolean(truth)) => Some(SqlValue::Int(i64::from(truth))),
+        (Kind::Bytes, ScalarRef::Bytes(bytes)) => Some(SqlValue::Blob(bytes.into())),
+        _ => None,
     })
 }
 
-fn integer(scalar: ScalarRef<'_>) -> SqlValue {
+fn integer(scalar: ScalarRef<'_>) -> Option<SqlValue> {
     match scalar {
         ScalarRef::Int(number) | ScalarRef::Counter(number) | ScalarRef::Timestamp(number) => {
-            SqlValue::Int(number)
+            Some(SqlValue::Int(number))
         }
-        ScalarRef::Uint(number) => i64::try_from(number).map_or(SqlValue::Null, SqlValue::Int),
+        ScalarRef::Uint(number) => i64::try_from(number).ok().map(SqlValue::Int),
         // 2^63 is the first real beyond the integers.
         ScalarRef::F64(number)
             if number.fract() == 0.0 && number.abs() < 9.223_372_036_854_775e18 =>
         {
-            SqlValue::Int(number as i64)
+            Some(SqlValue::Int(number as i64))
         }
-        _ => SqlValue::Null,
+        _ => None,
+    }
+}
+
+/// The type of a value, in Automerge's word.
+fn type_name(value: Value<'_>) -> &'static str {
+    match value {
+        Value::Object(kind) => kind.name(),
+        Value::Scalar(scalar) => match scalar {
+            ScalarRef::Null => "null",
+            ScalarRef::Boolean(_) => "boolean",
+            ScalarRef::Uint(_) => "uint",
+            ScalarRef::Int(_) => "int",
+            ScalarRef::F64(_) => "f64",
+            ScalarRef::Str(_) => "str",
+            ScalarRef::Bytes(_) => "bytes",
+            ScalarRef::Counter(_) => "counter",
+            ScalarRef::Timestamp(_) => "timestamp",
+            _ => "unknown",
+        },
     }
 }
 
 /// A value as JSON; NULL for null.
-fn json(document: &Document, value: Value<'_>, id: &ObjId) -> Result<SqlValue, Error> {
+pub(crate) fn json(document: &Document, value: Value<'_>, id: &ObjId) -> Result<SqlValue, Error> {
     let text = match value {
         Value::Object(_) => serde_json::to_string(&DocumentJson::of_object(document, id)?),
         Value::Scalar(scalar) => match scalar {

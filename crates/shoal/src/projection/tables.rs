@@ -1,38 +1,96 @@
 //! The tables of projections: made, read and written with SQL.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use shoal_sql::{Connection, Statement, Value, ValueRef};
+use shoal_sql::{Connection, Object, Statement, Table, Value, ValueRef};
 
-use super::define::{Definition, ProjectionStatement, parse};
+use super::define::{self, Definition, ProjectionStatement, parse};
 use super::rows::Row;
 use crate::tables::{PREFIX, query};
 use crate::{Error, layout};
 
 /// A name in quotes.
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The definition of the table, as SQLite keeps it.
-fn table_sql(definition: &Definition) -> String {
-    let columns: String = definition.columns.iter().fold(String::new(), |columns, column| {
-        columns + &format!("{} {}, ", quoted(&column.name), column.kind.declared())
-    });
-    format!(
-        "CREATE TABLE {}(_doc INTEGER NOT NULL, _id BLOB NOT NULL, {columns}PRIMARY KEY(_doc, _id)) \
-         WITHOUT ROWID",
-        quoted(&definition.name)
-    )
+/// The tables of a projection: the rows, and beside them what the columns cannot show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Rows,
+    Conflicts,
+    Misfits,
+    Violations,
 }
 
-/// The triggers that keep others from writing to the table.
-fn guards(definition: &Definition) -> impl Iterator<Item = String> {
-    let (table, name) = (quoted(&definition.name), &definition.name);
-    let text = format!("{name} is a projection of documents, which only Shoal writes");
-    let text = text.replace('\'', "''");
+/// The parts that a projection has.
+pub(super) fn parts(definition: &Definition) -> impl Iterator<Item = Part> {
+    let asserts = (!definition.asserts.is_empty()).then_some(Part::Violations);
+    [Part::Rows, Part::Conflicts, Part::Misfits].into_iter().chain(asserts)
+}
+
+impl Part {
+    /// The name of the part's table.
+    pub(super) fn table(self, name: &str) -> String {
+        let suffix = match self {
+            Part::Rows => "",
+            Part::Conflicts => "_conflicts",
+            Part::Misfits => "_misfits",
+            Part::Violations => "_violations",
+        };
+        format!("{name}{suffix}")
+    }
+}
+
+/// How the names of the triggers go on that refuse rows written by others. Those of the rows are
+/// left out where Shoal makes changes of documents of them.
+const GUARD: &str = "_guard_";
+/// The same of the tables beside, which nobody writes.
+const KEEP: &str = "_keep_";
+
+/// Tells the guards of projections' rows from other triggers.
+pub(super) fn is_guard(table: &str, columns: [&str; 2], trigger: &str) -> bool {
+    columns == ["_doc", "_id"]
+        && trigger.strip_prefix(table).is_some_and(|rest| rest.starts_with(GUARD))
+}
+
+/// The definition of a table, as SQLite keeps it.
+fn table_sql(definition: &Definition, part: Part) -> String {
+    let name = quoted(&part.table(&definition.name));
+    let key = "_doc INTEGER NOT NULL, _id BLOB NOT NULL";
+    let (columns, rest) = match part {
+        Part::Rows => {
+            let parent = if definition.is_nested() { "_parent BLOB, " } else { "" };
+            let columns = definition.columns.iter().fold(parent.to_owned(), |columns, column| {
+                columns + &format!("{} {}, ", quoted(&column.name), column.kind.declared())
+            });
+            (columns, "")
+        }
+        Part::Conflicts => {
+            ("\"column\" TEXT NOT NULL, op TEXT NOT NULL, value, ".to_owned(), ", \"column\", op")
+        }
+        Part::Misfits => (
+            "\"column\" TEXT NOT NULL, type TEXT NOT NULL, value TEXT, ".to_owned(),
+            ", \"column\"",
+        ),
+        Part::Violations => ("assertion TEXT NOT NULL, ".to_owned(), ", assertion"),
+    };
+    format!("CREATE TABLE {name}({key}, {columns}PRIMARY KEY(_doc, _id{rest})) WITHOUT ROWID")
+}
+
+/// The triggers that keep others from writing to a table.
+fn guards(definition: &Definition, part: Part) -> impl Iterator<Item = String> {
+    let name = part.table(&definition.name);
+    let (text, kind) = match part {
+        Part::Rows => {
+            (format!("{name} is a projection of documents, which only Shoal writes"), GUARD)
+        }
+        _ => (format!("{name} is kept by Shoal, beside the projection {}", definition.name), KEEP),
+    };
+    let (text, table) = (text.replace('\'', "''"), quoted(&name));
     ["INSERT", "UPDATE", "DELETE"].into_iter().map(move |event| {
-        let trigger = quoted(&format!("{name}_guard_{}", event.to_ascii_lowercase()));
+        let trigger = quoted(&format!("{name}{kind}{}", event.to_ascii_lowercase()));
         format!(
             "CREATE TRIGGER {trigger} BEFORE {event} ON {table} \
              BEGIN SELECT RAISE(ABORT, '{text}'); END"
@@ -61,43 +119,103 @@ fn prepare(connection: &mut Connection, sql: &str) -> Result<Statement, Error> {
     Ok(prepared?)
 }
 
-/// Makes the table of a projection and notes the definition.
+/// Makes the tables of a projection and notes the definition.
 pub(super) fn create(connection: &mut Connection, definition: &Definition) -> Result<(), Error> {
-    run(connection, &table_sql(definition), &[])?;
-    for guard in guards(definition) {
-        run(connection, &guard, &[])?;
-    }
+    make(connection, definition)?;
     let note = "INSERT INTO _shoal_projection(name, sql) VALUES (?1, ?2)";
     let values = [Value::text(definition.name.as_str()), Value::text(definition.sql.as_str())];
-    run(connection, note, &values)
+    run(connection, note, &values)?;
+    for assert in &definition.asserts {
+        let sql = format!("SELECT ({assert}) FROM {}", quoted(&definition.name));
+        let refused = |error: shoal_sql::Error| Error::Definition {
+            why: format!("{}: ASSERT ({assert}): {error}", definition.name),
+        };
+        connection.prepare(&sql).map_err(refused)?;
+    }
+    Ok(())
 }
 
-/// Drops the table of a projection, if it is there, and forgets the definition.
-pub(super) fn remove(connection: &mut Connection, name: &str) -> Result<(), Error> {
-    run(connection, &format!("DROP TABLE IF EXISTS {}", quoted(name)), &[])?;
+/// Makes the tables of a projection.
+fn make(connection: &mut Connection, definition: &Definition) -> Result<(), Error> {
+    for part in parts(definition) {
+        run(connection, &table_sql(definition, part), &[])?;
+        for guard in guards(definition, part) {
+            run(connection, &guard, &[])?;
+        }
+    }
+    Ok(())
+}
+
+/// Drops the tables of a projection that are there, and forgets the definition.
+pub(super) fn remove(connection: &mut Connection, definition: &Definition) -> Result<(), Error> {
+    for part in parts(definition) {
+        let name = part.table(&definition.name);
+        run(connection, &format!("DROP TABLE IF EXISTS {}", quoted(&name)), &[])?;
+    }
     let forget = "DELETE FROM _shoal_projection WHERE name = ?1 COLLATE NOCASE";
-    run(connection, forget, &[Value::text(name)])
+    run(connection, forget, &[Value::text(definition.name.as_str())])
+}
+
+/// Makes the tables of a projection anew and empty, but for the rows' indexes and the triggers of
+/// users, which stay.
+pub(super) fn remake(connection: &mut Connection, definition: &Definition) -> Result<(), Error> {
+    let mut own = Vec::new();
+    let sql = "SELECT type, name, sql FROM sqlite_schema WHERE tbl_name = ?1 COLLATE NOCASE \
+               AND type IN ('index', 'trigger') AND sql IS NOT NULL";
+    query(connection, sql, &[Value::text(definition.name.as_str())], |row| {
+        if let [ValueRef::Text(kind), ValueRef::Text(name), ValueRef::Text(sql)] = row {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            own.push((text(kind), text(name), text(sql)));
+        }
+        Ok(())
+    })?;
+    for part in parts(definition) {
+        // A view may have taken the name.
+        let name = part.table(&definition.name);
+        let is_view = matches!(connection.schema()?.object(&name), Some(Object::View(_)));
+        let kind = if is_view { "VIEW" } else { "TABLE" };
+        run(connection, &format!("DROP {kind} IF EXISTS {}", quoted(&name)), &[])?;
+    }
+    make(connection, definition)?;
+    let whole: BTreeSet<String> =
+        parts(definition).flat_map(|part| guards(definition, part)).collect();
+    for (kind, name, sql) in own {
+        let guards = [GUARD, KEEP].map(|kind| format!("{}{kind}", definition.name));
+        let is_guard = guards.iter().any(|guard| name.starts_with(guard)) || whole.contains(&sql);
+        let is_unique = kind == "index"
+            && sql.split_whitespace().nth(1).is_some_and(|it| it.eq_ignore_ascii_case("UNIQUE"));
+        if !is_guard && !is_unique {
+            // An index of a column that is gone stays away.
+            let _ = run(connection, &sql, &[]);
+        }
+    }
+    Ok(())
 }
 
 /// The definitions of the file's projections.
 pub(super) fn definitions(connection: &mut Connection) -> Result<Vec<Definition>, Error> {
-    let mut found = Vec::new();
+    let mut found: Vec<Definition> = Vec::new();
     if connection.schema()?.table(layout::PROJECTION).is_none() {
         return Ok(found);
     }
-    query(connection, "SELECT sql FROM _shoal_projection ORDER BY name", &[], |row| {
-        let [ValueRef::Text(sql)] = row else {
+    query(connection, "SELECT name, sql FROM _shoal_projection ORDER BY name", &[], |row| {
+        let [ValueRef::Text(name), ValueRef::Text(sql)] = row else {
             return Err(Error::Layout { table: layout::PROJECTION });
         };
-        let Some(ProjectionStatement::Create { definition, .. }) =
-            parse(&String::from_utf8_lossy(sql))?
-        else {
-            return Err(Error::Layout { table: layout::PROJECTION });
+        let broken = |why: String| Error::Definition {
+            why: format!("{} {}: {why}", layout::PROJECTION, String::from_utf8_lossy(name)),
         };
+        let parsed = parse(&String::from_utf8_lossy(sql)).map_err(|it| broken(it.to_string()))?;
+        let Some(ProjectionStatement::Create { definition, .. }) = parsed else {
+            return Err(broken("is not CREATE PROJECTION".to_owned()));
+        };
+        if !definition.name.as_bytes().eq_ignore_ascii_case(name) {
+            return Err(broken(format!("the statement is of {}", definition.name)));
+        }
         found.push(definition);
         Ok(())
     })?;
-    Ok(found)
+    define::resolve_all(found)
 }
 
 /// The definition of a projection.
@@ -109,20 +227,34 @@ pub(super) fn definition(
     Ok(all.into_iter().find(|definition| definition.name.eq_ignore_ascii_case(name)))
 }
 
-/// True where the table and its guards are as they were made.
+/// True where the tables and their guards are as they were made, without an index that could
+/// refuse a row.
 pub(super) fn is_whole(
     connection: &mut Connection,
     definition: &Definition,
 ) -> Result<bool, Error> {
     let mut found = BTreeSet::new();
     let sql = "SELECT sql FROM sqlite_schema WHERE tbl_name = ?1 AND type IN ('table', 'trigger')";
-    query(connection, sql, &[Value::text(definition.name.as_str())], |row| {
-        if let [ValueRef::Text(sql)] = row {
-            found.insert(String::from_utf8_lossy(sql).into_owned());
+    for part in parts(definition) {
+        let name = part.table(&definition.name);
+        query(connection, sql, &[Value::text(name.as_str())], |row| {
+            if let [ValueRef::Text(sql)] = row {
+                found.insert(String::from_utf8_lossy(sql).into_owned());
+            }
+            Ok(())
+        })?;
+        let is_unique = |table: &Arc<Table>| {
+            // The index of the primary key has no name of a user's.
+            table.indexes().iter().any(|it| it.is_unique() && !it.name().starts_with("sqlite_"))
+        };
+        if connection.schema()?.table(&name).is_some_and(is_unique) {
+            return Ok(false);
         }
-        Ok(())
-    })?;
-    Ok(found.contains(&table_sql(definition)) && guards(definition).all(|it| found.contains(&it)))
+    }
+    Ok(parts(definition).all(|part| {
+        found.contains(&table_sql(definition, part))
+            && guards(definition, part).all(|it| found.contains(&it))
+    }))
 }
 
 /// True where the definition's condition holds for a document's name.
@@ -164,8 +296,11 @@ pub(super) fn clear(
     definition: &Definition,
     doc: i64,
 ) -> Result<(), Error> {
-    let sql = format!("DELETE FROM {} WHERE _doc = ?1", quoted(&definition.name));
-    run(connection, &sql, &[Value::Int(doc)])
+    for part in parts(definition) {
+        let name = quoted(&part.table(&definition.name));
+        run(connection, &format!("DELETE FROM {name} WHERE _doc = ?1"), &[Value::Int(doc)])?;
+    }
+    Ok(())
 }
 
 /// The statements that write rows of a projection, prepared at their first use.
@@ -173,6 +308,12 @@ pub(super) fn clear(
 pub(super) struct Statements {
     put: Option<Statement>,
     delete: Option<Statement>,
+    /// By part: the deletion of what a row had there.
+    clear: [Option<Statement>; 3],
+    conflict: Option<Statement>,
+    misfit: Option<Statement>,
+    violation: Option<Statement>,
+    broken: Option<Statement>,
 }
 
 /// Writes rows of one document.
@@ -195,10 +336,11 @@ impl<'c> Writer<'c> {
 
     /// Writes a row, in the place of the one with its key.
     pub(super) fn put(&mut self, row: &Row) -> Result<(), Error> {
+        let nested = usize::from(self.definition.is_nested());
         let statement = match &mut self.statements.put {
             Some(statement) => statement,
             none => {
-                let marks = ", ?".repeat(self.definition.columns.len());
+                let marks = ", ?".repeat(nested + self.definition.columns.len());
                 let table = quoted(&self.definition.name);
                 let sql = format!("INSERT OR REPLACE INTO {table} VALUES (?, ?{marks})");
                 none.insert(prepare(self.connection, &sql)?)
@@ -206,10 +348,122 @@ impl<'c> Writer<'c> {
         };
         statement.bind(1, self.doc)?;
         statement.bind_ref(2, ValueRef::Blob(&row.key))?;
+        if nested == 1 {
+            let parent = row.parent.as_deref().map_or(ValueRef::Null, ValueRef::Blob);
+            statement.bind_ref(3, parent)?;
+        }
         for (index, value) in row.values.iter().enumerate() {
-            statement.bind_ref(index + 3, value.as_ref())?;
+            statement.bind_ref(index + 3 + nested, value.as_ref())?;
         }
         self.connection.execute(statement)?;
+        self.put_beside(row)
+    }
+
+    /// Writes what a row's columns cannot show.
+    pub(super) fn put_beside(&mut self, row: &Row) -> Result<(), Error> {
+        let Definition { name, columns, asserts, .. } = self.definition;
+        self.clear_beside(&row.key)?;
+        for (column, op, value) in &row.conflicts {
+            let statement = match &mut self.statements.conflict {
+                Some(statement) => statement,
+                none => {
+                    let table = quoted(&Part::Conflicts.table(name));
+                    let sql = format!("INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?, ?)");
+                    none.insert(prepare(self.connection, &sql)?)
+                }
+            };
+            statement.bind(1, self.doc)?;
+            statement.bind_ref(2, ValueRef::Blob(&row.key))?;
+            statement.bind_ref(3, ValueRef::Text(columns[*column].name.as_bytes()))?;
+            statement.bind_ref(4, ValueRef::Text(op.as_bytes()))?;
+            statement.bind_ref(5, value.as_ref())?;
+            self.connection.execute(statement)?;
+        }
+        for (column, kind, value) in &row.misfits {
+            let statement = match &mut self.statements.misfit {
+                Some(statement) => statement,
+                none => {
+                    let table = quoted(&Part::Misfits.table(name));
+                    let sql = format!("INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?, ?)");
+                    none.insert(prepare(self.connection, &sql)?)
+                }
+            };
+            statement.bind(1, self.doc)?;
+            statement.bind_ref(2, ValueRef::Blob(&row.key))?;
+            statement.bind_ref(3, ValueRef::Text(columns[*column].name.as_bytes()))?;
+            statement.bind_ref(4, ValueRef::Text(kind.as_bytes()))?;
+            statement.bind_ref(5, value.as_ref())?;
+            self.connection.execute(statement)?;
+        }
+        if !asserts.is_empty() {
+            self.put_violations(&row.key)?;
+        }
+        Ok(())
+    }
+
+    /// Notes the assertions that a row, already written, does not meet. As in `CHECK` an unknown
+    /// answer breaks nothing.
+    fn put_violations(&mut self, key: &[u8]) -> Result<(), Error> {
+        let Definition { name, asserts, .. } = self.definition;
+        let statement = match &mut self.statements.broken {
+            Some(statement) => statement,
+            none => {
+                let holds: Vec<String> =
+                    asserts.iter().map(|it| format!("({it}) IS NOT FALSE")).collect();
+                let (holds, table) = (holds.join(", "), quoted(name));
+                let sql = format!("SELECT {holds} FROM {table} WHERE _doc = ?1 AND _id = ?2");
+                none.insert(prepare(self.connection, &sql)?)
+            }
+        };
+        statement.bind(1, self.doc)?;
+        statement.bind_ref(2, ValueRef::Blob(key))?;
+        let mut broken: Vec<&String> = Vec::new();
+        let mut rows = self.connection.query(statement)?;
+        match rows.next() {
+            Ok(Some(row)) => {
+                let holds = row.values().zip(asserts);
+                let breaks = |(value, assert)| (value == ValueRef::Int(0)).then_some(assert);
+                broken.extend(holds.filter_map(breaks));
+            }
+            Ok(None) => {}
+            Err(error @ shoal_sql::Error::Store(_)) => return Err(error.into()),
+            // A condition that cannot be computed of the row stops nothing either.
+            Err(_) => broken.extend(asserts),
+        }
+        drop(rows);
+        for assert in broken {
+            let statement = match &mut self.statements.violation {
+                Some(statement) => statement,
+                none => {
+                    let table = quoted(&Part::Violations.table(name));
+                    let sql = format!("INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)");
+                    none.insert(prepare(self.connection, &sql)?)
+                }
+            };
+            statement.bind(1, self.doc)?;
+            statement.bind_ref(2, ValueRef::Blob(key))?;
+            statement.bind_ref(3, ValueRef::Text(assert.as_bytes()))?;
+            self.connection.execute(statement)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes what stands beside a row.
+    fn clear_beside(&mut self, key: &[u8]) -> Result<(), Error> {
+        let beside = parts(self.definition).filter(|part| *part != Part::Rows);
+        for (place, part) in beside.enumerate() {
+            let statement = match &mut self.statements.clear[place] {
+                Some(statement) => statement,
+                none => {
+                    let table = quoted(&part.table(&self.definition.name));
+                    let sql = format!("DELETE FROM {table} WHERE _doc = ?1 AND _id = ?2");
+                    none.insert(prepare(self.connection, &sql)?)
+                }
+            };
+            statement.bind(1, self.doc)?;
+            statement.bind_ref(2, ValueRef::Blob(key))?;
+            self.connection.execute(statement)?;
+        }
         Ok(())
     }
 
@@ -226,6 +480,6 @@ impl<'c> Writer<'c> {
         statement.bind(1, self.doc)?;
         statement.bind_ref(2, ValueRef::Blob(key))?;
         self.connection.execute(statement)?;
-        Ok(())
+        self.clear_beside(key)
     }
 }

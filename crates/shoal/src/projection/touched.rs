@@ -2,107 +2,135 @@
 
 use std::collections::BTreeMap;
 
-use shoal_crdt::{Document, ObjId, ObjType, Patch, PatchAction, PatchProp, PatchScalar, Value};
+use shoal_crdt::{Document, ObjId, Patch, PatchAction, PatchProp, PatchScalar};
 
-use super::define::{Definition, Each};
-use super::rows::key_of;
+use super::define::{Definition, Each, Step};
+use super::rows::{Found, entry_key, key_of, locate};
 use crate::Error;
 
 /// The rows to be looked at again.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Touched {
-    /// By key: the object or scalar of the row as it is now, `None` where the row is gone.
-    Rows(BTreeMap<Vec<u8>, Option<(RowValue, ObjId)>>),
+#[derive(Debug)]
+pub(crate) enum Touched<'d> {
+    /// By key: the row as it is now, `None` where it is gone.
+    Rows(BTreeMap<Vec<u8>, Option<Found<'d>>>),
     /// The rows of some keys, and the set of all keys.
-    Keys(BTreeMap<Vec<u8>, Option<(RowValue, ObjId)>>),
+    Keys(BTreeMap<Vec<u8>, Option<Found<'d>>>),
     /// All rows of the document.
     All,
 }
 
-/// An object behind a row.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct RowValue(pub(crate) ObjType);
-
-impl RowValue {
-    pub(crate) fn value(self) -> Value<'static> {
-        Value::Object(self.0)
-    }
-}
-
-/// Finds the rows that patches touch.
-pub(crate) fn touched(
-    document: &Document,
+/// Finds the rows that patches touch. `are_whole` says that the patches tell every value below a
+/// new one, too.
+pub(crate) fn touched<'d>(
+    document: &'d Document,
     definition: &Definition,
     patches: &[Patch],
-) -> Result<Touched, Error> {
-    let path = &definition.rows;
-    let depth = path.keys.len();
-    let mut rows = BTreeMap::new();
+    are_whole: bool,
+) -> Result<Touched<'d>, Error> {
+    let steps = &definition.rows.steps;
+    let mut rows: BTreeMap<Vec<u8>, Option<Found<'d>>> = BTreeMap::new();
     let mut keys_changed = false;
+    // Many patches of a row follow each other.
+    let mut last: Option<ObjId> = None;
     for patch in patches {
-        // The properties from the root to what changed, as far as the way of the rows goes.
         let own = own_prop(&patch.action);
-        let mut props = patch.path.iter().map(|(_, prop)| prop).chain(own.as_ref());
-        let on_way = path.keys.iter().all(|key| match props.next() {
-            // Nothing more: an object on the way changed as a whole.
-            None => true,
-            Some(PatchProp::Key(found)) => **found == **key,
-            Some(PatchProp::Index(_)) => false,
-        });
-        if !on_way {
+        if !is_on_way(steps, patch, own.as_ref()) {
             continue;
         }
         let below = patch.path.len();
-        if below < depth {
-            return Ok(Touched::All);
+        if below >= steps.len() {
+            let id = patch.path.get(steps.len()).map_or(&patch.obj, |(object, _)| object);
+            match definition.rows.each() {
+                Each::Itself => return Ok(Touched::All),
+                Each::Entry if definition.is_nested() => return Ok(Touched::All),
+                Each::Item | Each::Entry if last.as_ref() == Some(id) => {}
+                Each::Item => {
+                    rows.insert(key_of(id), locate(document, definition, id)?);
+                    last = Some(id.clone());
+                }
+                Each::Entry => match &patch.path[steps.len() - 1] {
+                    (map, PatchProp::Key(key)) => entry(document, map, key, &mut rows)?,
+                    (_, PatchProp::Index(_)) => return Ok(Touched::All),
+                },
+            }
+            continue;
         }
-        match path.each {
-            Each::Itself => return Ok(Touched::All),
-            Each::Entry => {
-                let prop = patch.path.get(depth).map(|(_, prop)| prop).or(own.as_ref());
-                let Some(PatchProp::Key(key)) = prop else { return Ok(Touched::All) };
-                let container = match patch.path.get(depth) {
-                    Some((container, _)) => container,
-                    None => &patch.obj,
-                };
-                match document.get(container, &**key)? {
-                    Some((Value::Object(kind), id)) => {
-                        rows.insert(key.as_bytes().to_vec(), Some((RowValue(kind), id)));
-                    }
-                    Some((Value::Scalar(_), _)) => return Ok(Touched::All),
-                    None => {
-                        rows.insert(key.as_bytes().to_vec(), None);
-                    }
-                }
+        let is_last = below + 1 == steps.len();
+        match (&steps[below], &patch.action) {
+            (_, PatchAction::Conflict { .. }) if !(is_last && definition.has_whole()) => {}
+            (Step::Key(_), _) if definition.is_nested() && are_whole && !ends_in_entries(steps) => {
+                keys_changed = true;
             }
-            Each::Item if below == depth => match &patch.action {
-                PatchAction::Insert { values, .. } => {
-                    for value in values {
-                        match value.value {
-                            PatchScalar::Object(kind) => {
-                                let id = value.id.clone();
-                                rows.insert(key_of(&id), Some((RowValue(kind), id)));
-                            }
-                            PatchScalar::Scalar(_) => keys_changed = true,
+            (Step::Key(_), _) => return Ok(Touched::All),
+            (Step::Items, PatchAction::Insert { .. } | PatchAction::DeleteSeq { .. })
+                if is_last && definition.has_position() =>
+            {
+                return Ok(Touched::All);
+            }
+            (Step::Items, PatchAction::Insert { values, .. }) if is_last => {
+                for value in values {
+                    match value.value {
+                        PatchScalar::Object(_) => {
+                            let found = locate(document, definition, &value.id)?;
+                            rows.insert(key_of(&value.id), found);
                         }
+                        PatchScalar::Scalar(_) => keys_changed = true,
                     }
                 }
-                PatchAction::Increment { .. } => return Ok(Touched::All),
-                PatchAction::Conflict { .. } => {}
-                _ => keys_changed = true,
-            },
-            Each::Item => {
-                // The row's object: the next one on the way, or the one changed.
-                let id = match patch.path.get(depth + 1) {
-                    Some((object, _)) => object.clone(),
-                    None => patch.obj.clone(),
-                };
-                let kind = document.object_type(&id)?;
-                rows.insert(key_of(&id), Some((RowValue(kind), id)));
             }
+            // What is in the items is told by patches of its own.
+            (Step::Items, PatchAction::Insert { .. }) if are_whole => {}
+            (Step::Items, PatchAction::DeleteSeq { .. } | PatchAction::PutSeq { .. }) => {
+                keys_changed = true;
+                if matches!(patch.action, PatchAction::PutSeq { .. }) && definition.has_whole() {
+                    return Ok(Touched::All);
+                }
+            }
+            (Step::Entries, _) if is_last && !definition.is_nested() => match &own {
+                Some(PatchProp::Key(key)) => entry(document, &patch.obj, key, &mut rows)?,
+                _ => return Ok(Touched::All),
+            },
+            _ => return Ok(Touched::All),
         }
     }
     Ok(if keys_changed { Touched::Keys(rows) } else { Touched::Rows(rows) })
+}
+
+fn ends_in_entries(steps: &[Step]) -> bool {
+    matches!(steps.last(), Some(Step::Entries))
+}
+
+/// Looks an entry of a map up.
+fn entry<'d>(
+    document: &'d Document,
+    map: &ObjId,
+    key: &std::sync::Arc<str>,
+    rows: &mut BTreeMap<Vec<u8>, Option<Found<'d>>>,
+) -> Result<(), Error> {
+    let own = entry_key(None, key);
+    let found = document.get(map, &**key)?.map(|(value, id)| Found {
+        key: own.clone(),
+        parent: None,
+        value,
+        id,
+        place: Some((map.clone(), PatchProp::Key(std::sync::Arc::clone(key)))),
+    });
+    rows.insert(own, found);
+    Ok(())
+}
+
+/// True where the properties from the root to a change are on the way of the rows, as far as the
+/// way goes.
+fn is_on_way(steps: &[Step], patch: &Patch, own: Option<&PatchProp>) -> bool {
+    let mut props = patch.path.iter().map(|(_, prop)| prop).chain(own);
+    steps.iter().all(|step| match (step, props.next()) {
+        // Nothing more: an object on the way changed as a whole.
+        (_, None) => true,
+        (Step::Key(key), Some(PatchProp::Key(found))) => **found == **key,
+        (Step::Items, Some(PatchProp::Index(_))) => true,
+        (Step::Entries, Some(PatchProp::Key(_))) => true,
+        _ => false,
+    })
 }
 
 /// The property that an action is about, for maps.

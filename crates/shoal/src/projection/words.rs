@@ -87,6 +87,33 @@ impl<'s> Words<'s> {
         }
     }
 
+    /// True where a keyword is next.
+    pub(crate) fn next_is(&self, keyword: &str) -> bool {
+        matches!(self.peek(), Some(Word::Name(name)) if name.eq_ignore_ascii_case(keyword))
+    }
+
+    /// The text between parentheses, which may hold others.
+    pub(crate) fn parenthesized(&mut self) -> Result<String, Error> {
+        self.punct('(')?;
+        self.skip_blanks();
+        let (from, mut depth) = (self.at, 0_usize);
+        loop {
+            let end = self.at;
+            match self.peek() {
+                None | Some(Word::Unterminated) => return Err(self.unexpected()),
+                Some(Word::Mark(')')) if depth == 0 => {
+                    let text = self.sql[from..end].trim().to_owned();
+                    self.next();
+                    return if text.is_empty() { Err(self.unexpected()) } else { Ok(text) };
+                }
+                Some(Word::Mark('(')) => depth += 1,
+                Some(Word::Mark(')')) => depth -= 1,
+                Some(_) => {}
+            }
+            self.next();
+        }
+    }
+
     pub(crate) fn expect(&mut self, keyword: &str) -> Result<(), Error> {
         if self.take(keyword)? { Ok(()) } else { Err(self.unexpected()) }
     }

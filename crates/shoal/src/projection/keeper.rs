@@ -1,0 +1,483 @@
+//! SQL that writes to projections: rows become edits of documents, edits become one change for each
+//! document and transaction.
+//!
+//! The connection asks row by row ([`RowKeeper`]). An edit is made at once, so that the row stored,
+//! and given by `RETURNING`, is what the document says. It stays pending until the commit; taking a
+//! statement or a savepoint back takes the edits back. At the end of a statement all other rows that
+//! the edits touch are written.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use shoal_crdt::{AutoCommit, CommitOptions, Document, Moment, Patch, Transactable};
+use shoal_sql::{Connection, Guard, KeptReads, RowKeeper, Value as SqlValue};
+
+use super::edit::{Edit, Inserted};
+use super::rows::Row;
+use super::{Projections, Written, tables};
+use crate::open_document::{self, Lag, Stored};
+use crate::tables::{self as documents, Last};
+use crate::{Environment, Error};
+
+/// Documents that stay in memory from one transaction to the next.
+const KEPT_DOCUMENTS: usize = 8;
+
+/// The keeper of a connection's projections.
+pub(crate) struct Keeper {
+    environment: Environment,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    projections: Projections,
+    docs: BTreeMap<i64, Doc>,
+    moments: Vec<BTreeMap<i64, At>>,
+    /// What the running statement did, by document.
+    touches: BTreeMap<i64, Touches>,
+    /// Counts uses of documents.
+    uses: u64,
+}
+
+/// A document that SQL reads or writes.
+struct Doc {
+    name: String,
+    document: AutoCommit,
+    stored: Stored,
+    lag: Lag,
+    /// The document has no row yet in the table of documents.
+    is_new: bool,
+    /// Compared with the file since the transaction began.
+    is_checked: bool,
+    /// How often pending edits were stored before the transaction's end.
+    flushes: u32,
+    last_use: u64,
+}
+
+/// A document at a moment of a transaction.
+#[derive(Clone, Copy)]
+struct At {
+    moment: Moment,
+    flushes: u32,
+    is_new: bool,
+}
+
+#[derive(Default)]
+struct Touches {
+    patches: Vec<Patch>,
+    written: Written,
+    /// The projections, by place, that rows were inserted into.
+    inserted: Vec<usize>,
+}
+
+impl From<Error> for shoal_sql::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Sql(error) => error,
+            Error::Store(error) => error.into(),
+            other => Self::Meaning { message: other.to_string(), offset: None },
+        }
+    }
+}
+
+impl Keeper {
+    pub(crate) fn new(environment: Environment) -> Self {
+        Keeper { environment, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic of an earlier call ends the transaction, and with it what it left.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn with_projections<T>(&self, work: impl FnOnce(&mut Projections) -> T) -> T {
+        work(&mut self.state().projections)
+    }
+
+    /// Forgets a document that was renamed, removed or made anew.
+    pub(crate) fn forget(&self, doc: i64) {
+        self.state().docs.remove(&doc);
+    }
+
+    /// Stores pending edits in the open transaction: somebody is about to read or write documents
+    /// in another way.
+    pub(crate) fn flush(&self, connection: &mut Connection) -> Result<(), Error> {
+        let mut state = self.state();
+        state.store(connection, &self.environment)?;
+        for doc in state.docs.values_mut() {
+            doc.is_checked = false;
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// Makes the pending edits of every document a change, and stores them.
+    fn store(
+        &mut self,
+        connection: &mut Connection,
+        environment: &Environment,
+    ) -> Result<(), Error> {
+        let now_ms = environment.now_ms();
+        for (&id, doc) in &mut self.docs {
+            if !doc.document.is_pending() && !doc.is_new {
+                continue;
+            }
+            let options = CommitOptions::default().with_time(environment.now_seconds());
+            doc.document.commit_with(options);
+            doc.flushes += 1;
+            let document: &Document = doc.document.document();
+            let (stored, lag) = (&mut doc.stored, &mut doc.lag);
+            lag.bytes += open_document::append_new(connection, id, stored, document, now_ms)?;
+            let heads = stored.last.heads.clone();
+            open_document::keep_json(connection, (id, &doc.name), document, &heads, lag)?;
+            doc.is_new = false;
+        }
+        Ok(())
+    }
+
+    /// A document by its id, as of the transaction.
+    fn load(
+        &mut self,
+        mut reads: &KeptReads<'_>,
+        environment: &Environment,
+        id: i64,
+    ) -> Result<(), Error> {
+        self.uses += 1;
+        if let Some(doc) = self.docs.get_mut(&id) {
+            doc.last_use = self.uses;
+            if doc.is_checked {
+                return Ok(());
+            }
+        }
+        let missing = || Error::NoDocument { name: format!("_doc {id}") };
+        let name = documents::name_of(&mut reads, id)?.ok_or_else(missing)?;
+        let last = documents::last(&mut reads, id)?;
+        let mut doc = match self.docs.remove(&id) {
+            Some(doc) if doc.name == name && last.position >= doc.stored.last.position => doc,
+            _ => Doc {
+                name,
+                document: Document::new(environment.new_actor()).into(),
+                stored: Stored::nothing(),
+                lag: Lag::unknown(),
+                is_new: false,
+                is_checked: false,
+                flushes: 0,
+                last_use: self.uses,
+            },
+        };
+        if last != doc.stored.last {
+            let document = doc.document.document();
+            open_document::read_new(&mut reads, id, &mut doc.stored, document)?;
+            open_document::check_heads(&doc.name, &doc.stored.last.heads, document)?;
+            doc.lag = Lag::unknown();
+        }
+        doc.is_checked = true;
+        doc.last_use = self.uses;
+        self.docs.insert(id, doc);
+        Ok(())
+    }
+
+    /// The id of the document that an inserted row names; a name of no document makes one.
+    fn named(
+        &mut self,
+        mut reads: &KeptReads<'_>,
+        environment: &Environment,
+        (table, given): (&str, &SqlValue),
+    ) -> Result<i64, Error> {
+        let name = match given {
+            SqlValue::Int(id) => return Ok(*id),
+            SqlValue::Text(name) => String::from_utf8_lossy(name).into_owned(),
+            _ => {
+                let why = format!("{table}: a new row names its document in _doc, by id or name");
+                return Err(Error::Refused { why });
+            }
+        };
+        if let Some((&id, _)) = self.docs.iter().find(|(_, doc)| doc.is_new && doc.name == name) {
+            return Ok(id);
+        }
+        if let Some(id) = documents::id_of(reads, &name)? {
+            return Ok(id);
+        }
+        let ids = self.docs.iter().filter(|(_, doc)| doc.is_new).map(|(&id, _)| id);
+        let last = documents::last_id(&mut reads)?.max(ids.max().unwrap_or(0));
+        let id = last + 1;
+        let doc = Doc {
+            name,
+            document: Document::new(environment.new_actor()).into(),
+            stored: Stored { last: Last::NONE, ..Stored::nothing() },
+            lag: Lag::unknown(),
+            is_new: true,
+            is_checked: true,
+            flushes: 0,
+            last_use: self.uses,
+        };
+        self.docs.insert(id, doc);
+        Ok(id)
+    }
+
+    /// Edits a document through the rows of a table.
+    fn edit<T>(
+        &mut self,
+        id: i64,
+        table: &str,
+        work: impl FnOnce(&mut Edit<'_>) -> Result<T, Error>,
+        note: impl FnOnce(&T) -> Option<(Vec<u8>, bool)>,
+    ) -> Result<T, Error> {
+        let (place, definition) = self.projections.find(table).ok_or_else(|| Error::Refused {
+            why: format!("{table} is guarded like a projection, and is none"),
+        })?;
+        let doc = self
+            .docs
+            .get_mut(&id)
+            .ok_or_else(|| Error::NoDocument { name: format!("_doc {id}") })?;
+        let touches = self.touches.entry(id).or_default();
+        let patches = &mut touches.patches;
+        let done = work(&mut Edit { document: &mut doc.document, definition, patches })?;
+        if let Some((key, is_inserted)) = note(&done) {
+            touches.written.insert((place, key));
+            if is_inserted && !touches.inserted.contains(&place) {
+                touches.inserted.push(place);
+            }
+        }
+        Ok(done)
+    }
+
+    /// Takes the edits since a moment back.
+    fn rollback_to(&mut self, moment: usize) {
+        let none = BTreeMap::new();
+        let then = self.moments.get(moment).unwrap_or(&none);
+        self.docs.retain(|id, doc| match then.get(id) {
+            Some(at) if at.flushes == doc.flushes => {
+                if doc.document.is_pending() {
+                    doc.document.edit(|transaction| transaction.rollback_to(at.moment));
+                }
+                doc.is_new = at.is_new;
+                true
+            }
+            Some(_) => false,
+            None => {
+                doc.document.rollback();
+                !doc.is_new && doc.flushes == 0
+            }
+        });
+        self.moments.truncate(moment + 1);
+    }
+}
+
+/// Where the parts of a projection's row are among the values of the table.
+struct Cells<'v> {
+    doc: &'v SqlValue,
+    id: &'v SqlValue,
+    parent: Option<&'v SqlValue>,
+    values: &'v [SqlValue],
+}
+
+fn cells(row: &[SqlValue], is_nested: bool) -> Result<Cells<'_>, Error> {
+    let refused = || Error::Refused { why: "the table is no projection".to_owned() };
+    match (row, is_nested) {
+        ([doc, id, values @ ..], false) => Ok(Cells { doc, id, parent: None, values }),
+        ([doc, id, parent, values @ ..], true) => {
+            Ok(Cells { doc, id, parent: Some(parent), values })
+        }
+        _ => Err(refused()),
+    }
+}
+
+fn blob(value: Option<&SqlValue>) -> Option<&[u8]> {
+    match value {
+        Some(SqlValue::Blob(bytes)) => Some(bytes),
+        _ => None,
+    }
+}
+
+/// Makes the values of a table's row those of a projection's row.
+fn assign(row: &mut [SqlValue], doc: i64, is_nested: bool, made: Row) {
+    row[0] = SqlValue::Int(doc);
+    row[1] = SqlValue::Blob(made.key.into());
+    if is_nested {
+        row[2] = made.parent.map_or(SqlValue::Null, |parent| SqlValue::Blob(parent.into()));
+    }
+    let values = row.iter_mut().skip(2 + usize::from(is_nested));
+    values.zip(made.values).for_each(|(cell, value)| *cell = value);
+}
+
+impl RowKeeper for Keeper {
+    fn insert(
+        &self,
+        reads: &KeptReads<'_>,
+        table: &str,
+        row: &mut [SqlValue],
+    ) -> Result<bool, shoal_sql::Error> {
+        let mut state = self.state();
+        let is_nested = state.is_nested(table)?;
+        let Cells { doc, id, parent, values } = cells(row, is_nested)?;
+        let doc = state.named(reads, &self.environment, (table, doc))?;
+        if !state.docs.get(&doc).is_some_and(|doc| doc.is_new) {
+            state.load(reads, &self.environment, doc)?;
+        }
+        let inserted = state.edit(
+            doc,
+            table,
+            |edit| edit.insert(id, blob(parent), values),
+            |done| match done {
+                Inserted::Made(row) => Some((row.key.clone(), true)),
+                Inserted::There(_) => None,
+            },
+        )?;
+        match inserted {
+            Inserted::Made(made) => {
+                assign(row, doc, is_nested, made);
+                Ok(true)
+            }
+            Inserted::There(key) => {
+                row[0] = SqlValue::Int(doc);
+                row[1] = SqlValue::Blob(key.into());
+                Ok(false)
+            }
+        }
+    }
+
+    fn update(
+        &self,
+        reads: &KeptReads<'_>,
+        table: &str,
+        old: Option<&[SqlValue]>,
+        new: &mut [SqlValue],
+    ) -> Result<(), shoal_sql::Error> {
+        let mut state = self.state();
+        let is_nested = state.is_nested(table)?;
+        let cells_new = cells(new, is_nested)?;
+        let old = old.map(|old| cells(old, is_nested)).transpose()?;
+        if let Some(old) = &old
+            && (old.doc != cells_new.doc
+                || old.id != cells_new.id
+                || old.parent != cells_new.parent)
+        {
+            let why = format!("{table}: _doc and _id are the row's key, which stays");
+            return Err(Error::Refused { why }.into());
+        }
+        let (SqlValue::Int(doc), Some(key)) = (cells_new.doc, blob(Some(cells_new.id))) else {
+            return Err(Error::Refused { why: format!("{table}: no key of a row") }.into());
+        };
+        let doc = *doc;
+        state.load(reads, &self.environment, doc)?;
+        let parent = blob(cells_new.parent);
+        let made = state.edit(
+            doc,
+            table,
+            |edit| edit.update((key, parent), old.map(|old| old.values), cells_new.values),
+            |made| Some((made.key.clone(), false)),
+        )?;
+        assign(new, doc, is_nested, made);
+        Ok(())
+    }
+
+    fn delete(
+        &self,
+        reads: &KeptReads<'_>,
+        table: &str,
+        old: &[SqlValue],
+    ) -> Result<(), shoal_sql::Error> {
+        let mut state = self.state();
+        let old = cells(old, state.is_nested(table)?)?;
+        let (SqlValue::Int(doc), Some(key)) = (old.doc, blob(Some(old.id))) else {
+            return Err(Error::Refused { why: format!("{table}: no key of a row") }.into());
+        };
+        state.load(reads, &self.environment, *doc)?;
+        state.edit(*doc, table, |edit| edit.delete(key, blob(old.parent)), |()| None)?;
+        Ok(())
+    }
+
+    fn moment(&self) -> usize {
+        let mut state = self.state();
+        let mut at = BTreeMap::new();
+        for (&id, doc) in &mut state.docs {
+            let is_pending = doc.document.is_pending();
+            let moment = match is_pending {
+                true => doc.document.edit(|transaction| transaction.moment()),
+                false => Moment::default(),
+            };
+            if is_pending || doc.is_new || doc.flushes > 0 {
+                at.insert(id, At { moment, flushes: doc.flushes, is_new: doc.is_new });
+            }
+        }
+        state.moments.push(at);
+        state.moments.len() - 1
+    }
+
+    fn rollback_to(&self, moment: usize) {
+        self.state().rollback_to(moment);
+    }
+
+    fn release(&self, moment: usize) {
+        self.state().moments.truncate(moment);
+    }
+}
+
+impl State {
+    fn is_nested(&self, table: &str) -> Result<bool, Error> {
+        let found = self.projections.find(table);
+        let (_, definition) = found.ok_or_else(|| Error::Refused {
+            why: format!("{table} is guarded like a projection, and is none"),
+        })?;
+        Ok(definition.is_nested())
+    }
+}
+
+impl shoal_sql::Keeper for Keeper {
+    fn guard(&self) -> Guard {
+        tables::is_guard
+    }
+
+    fn begin(&self, connection: &mut Connection) -> Result<(), shoal_sql::Error> {
+        let mut state = self.state();
+        state.touches.clear();
+        if state.projections.is_stale(connection)? {
+            // Healing reads what is stored.
+            state.store(connection, &self.environment)?;
+            state.projections.load(connection, &self.environment)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&self, connection: &mut Connection) -> Result<(), shoal_sql::Error> {
+        let mut state = self.state();
+        let state = &mut *state;
+        for (id, touches) in std::mem::take(&mut state.touches) {
+            let Some(doc) = state.docs.get(&id) else { continue };
+            if doc.is_new && documents::name_of(connection, id)?.is_none() {
+                documents::put_doc(connection, (id, &doc.name), &[], "{}")?;
+            }
+            for place in touches.inserted {
+                state.projections.check_chosen(connection, place, (id, &doc.name))?;
+            }
+            let document = doc.document.with_pending();
+            let patches = Some((touches.patches.as_slice(), false));
+            let written = &touches.written;
+            state.projections.write(connection, (id, &doc.name), document, patches, written)?;
+        }
+        Ok(())
+    }
+
+    fn commit(&self, connection: &mut Connection) -> Result<(), shoal_sql::Error> {
+        Ok(self.state().store(connection, &self.environment)?)
+    }
+
+    fn ended(&self, committed: bool) {
+        let mut state = self.state();
+        state.docs.retain(|_, doc| {
+            doc.document.rollback();
+            let keeps = committed || (doc.flushes == 0 && !doc.is_new);
+            (doc.flushes, doc.is_checked) = (0, false);
+            keeps
+        });
+        state.moments.clear();
+        state.touches.clear();
+        while state.docs.len() > KEPT_DOCUMENTS {
+            let oldest = state.docs.iter().min_by_key(|(_, doc)| doc.last_use);
+            let Some((&oldest, _)) = oldest else { break };
+            state.docs.remove(&oldest);
+        }
+    }
+}
