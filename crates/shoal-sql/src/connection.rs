@@ -24,10 +24,11 @@ use std::sync::Arc;
 use shoal_store::vfs::{Clock, Entropy};
 use shoal_store::{Mode, Store, Transaction, Version};
 
+use crate::authorize::Access;
 use crate::exec::for_each_row;
 use crate::index_reader::IndexReader;
 use crate::kept::RowKeeper;
-use crate::parse::ast::{Conflict, Explain, Name, Stmt, TransactionMode};
+use crate::parse::ast::{Conflict, DropKind, Explain, Name, ObjectName, Stmt, TransactionMode};
 use crate::parse::{Hint, Parsed, hint, parse};
 use crate::reader::TableReader;
 use crate::schema::{AttachedSnapshots, BESIDE, MAIN, Schema, Snapshot, Txns};
@@ -272,7 +273,7 @@ impl Connection {
     /// place in the text; errors of reading the schema.
     pub fn prepare(&mut self, sql: &str) -> Result<Statement, Error> {
         // A plan without triggers is nobody else's.
-        let found = match self.silences_triggers {
+        let found = match self.silences_triggers || self.schemas.own.authorizer.is_some() {
             true => None,
             false => self.plans.find(sql),
         };
@@ -335,10 +336,9 @@ impl Connection {
         let compiled = compile(&schema, &parsed, sql, txns, forced)?;
         let plan = Plan::new(sql, Arc::new(parsed), compiled, Arc::clone(&schema));
         match hint {
-            Some(Hint::Kept) if !*silences_triggers => plans.keep(&plan),
-            Some(Hint::Kept) => {}
+            _ if *silences_triggers || schema.own().authorizer.is_some() => {}
+            Some(Hint::Kept) => plans.keep(&plan),
             Some(Hint::Direct) => {}
-            None if *silences_triggers => {}
             None => match plans.wanted_shape(&schema) {
                 Some(shape) => {
                     let of_shape = parse(&shape).ok().and_then(|parsed| {
@@ -507,8 +507,11 @@ impl Connection {
             self.hooks.rolled_back();
             return Err(Error::CommitRefused);
         }
-        let mut before = Vec::new();
+        let (mut before, mut logs) = (Vec::new(), Vec::new());
         for (_, database, transaction) in &order {
+            if transaction.header().is_wal() {
+                logs.push(*database);
+            }
             if self.data_versions.knows(*database) {
                 before.push((*database, transaction.began_at()));
             }
@@ -526,6 +529,19 @@ impl Connection {
             if let Ok(after) = store.version() {
                 self.data_versions.own_commit(database, &before, after);
             }
+        }
+        logs.into_iter().try_for_each(|database| self.told_of_log(database))
+    }
+
+    /// Tells the program's hook of a commit to a log.
+    fn told_of_log(&mut self, database: usize) -> Result<(), Error> {
+        let Some(hook) = &mut self.hooks.wal else { return Ok(()) };
+        let store = match database {
+            MAIN => &self.store,
+            other => self.databases.store_of(other)?,
+        };
+        if let Some(frames) = store.log_frames() {
+            hook(self.control.rows.database(database), frames);
         }
         Ok(())
     }
@@ -890,11 +906,8 @@ impl Connection {
             {
                 self.data_versions.own_commit(database, &before, after);
             }
-            if let Some(hook) = &mut self.hooks.wal
-                && is_wal
-                && let Some(frames) = store.log_frames()
-            {
-                hook(self.control.rows.database(database), frames);
+            if is_wal {
+                self.told_of_log(database)?;
             }
         }
         Ok(())
@@ -1006,6 +1019,9 @@ fn compile(
     txns: Txns<'_>,
     forced: Forced,
 ) -> Result<Compiled, Error> {
+    if schema.own().authorizer.is_some() {
+        authorize(schema, &parsed.stmt)?;
+    }
     Ok(match &parsed.stmt {
         Stmt::Select(select) => {
             let mut program = plan::plan_forced(schema, select, txns, forced)?;
@@ -1068,4 +1084,50 @@ fn compile(
         | Stmt::Analyze(_)
         | Stmt::Drop { .. } => Compiled::Write(write::prepare(schema, parsed, sql)?),
     })
+}
+
+/// Asks the program about a statement as a whole. What it reads and changes is asked about where
+/// the names are looked up.
+///
+/// # Errors
+/// [`Error::Denied`].
+fn authorize(schema: &Schema, stmt: &Stmt) -> Result<(), Error> {
+    fn named<'a>(what: &'a str, name: Option<&'a ObjectName>) -> Access<'a> {
+        Access::Define { what, name: name.map_or("", |name| name.name.text.as_str()) }
+    }
+    let access = match stmt {
+        Stmt::Select(_) => Access::Select,
+        Stmt::Explain { stmt, .. } => return authorize(schema, stmt),
+        Stmt::Insert(_) | Stmt::Update(_) | Stmt::Delete(_) | Stmt::Other { .. } => return Ok(()),
+        Stmt::CreateTable(create) => named("CREATE TABLE", Some(&create.name)),
+        Stmt::CreateIndex(create) => named("CREATE INDEX", Some(&create.name)),
+        Stmt::CreateView(create) => named("CREATE VIEW", Some(&create.name)),
+        Stmt::CreateTrigger(create) => named("CREATE TRIGGER", Some(&create.name)),
+        Stmt::CreateVirtualTable { name, .. } => named("CREATE VIRTUAL TABLE", Some(name)),
+        Stmt::Reindex(name) => named("REINDEX", name.as_ref()),
+        Stmt::Analyze(name) => named("ANALYZE", name.as_ref()),
+        Stmt::AlterTable(alter) => named("ALTER TABLE", Some(&alter.table)),
+        Stmt::Drop { kind, name, .. } => {
+            let what = match kind {
+                DropKind::Table => "DROP TABLE",
+                DropKind::Index => "DROP INDEX",
+                DropKind::View => "DROP VIEW",
+                DropKind::Trigger => "DROP TRIGGER",
+            };
+            named(what, Some(name))
+        }
+        Stmt::Pragma { name, argument } => {
+            Access::Pragma { name: &name.name.text, sets: argument.is_some() }
+        }
+        Stmt::Attach(_) => Access::File { what: "ATTACH" },
+        Stmt::Detach(_) => Access::File { what: "DETACH" },
+        Stmt::Vacuum { .. } => Access::File { what: "VACUUM" },
+        Stmt::Begin(_) => Access::Transaction { what: "BEGIN" },
+        Stmt::Commit => Access::Transaction { what: "COMMIT" },
+        Stmt::Rollback { savepoint: None } => Access::Transaction { what: "ROLLBACK" },
+        Stmt::Rollback { savepoint: Some(_) } => Access::Transaction { what: "ROLLBACK TO" },
+        Stmt::Savepoint(_) => Access::Transaction { what: "SAVEPOINT" },
+        Stmt::Release(_) => Access::Transaction { what: "RELEASE" },
+    };
+    schema.own().authorizer.ask(&access).map(drop)
 }

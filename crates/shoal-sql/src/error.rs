@@ -50,6 +50,13 @@ pub enum Error {
         /// Byte offset into the statement's text.
         offset: usize,
     },
+    /// The program's authorizer refused the statement
+    /// ([`Connection::set_authorizer`](crate::Connection::set_authorizer)).
+    #[error("{message}")]
+    Denied {
+        /// The refusal, in the words of `sqlite3`.
+        message: String,
+    },
     /// A bound of this crate was reached.
     #[error("{what}: more than {max}")]
     Limit {

@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod authorize;
 mod connection;
 mod error;
 mod exec;
@@ -38,6 +39,7 @@ mod typed;
 mod value;
 mod write;
 
+pub use authorize::{Access, Authorization};
 pub use connection::{Blob, Connection, Keeper, Statement, TableState};
 pub use error::{ConstraintKind, Error, NameKind, Raise};
 pub use functions::{Aggregate, ArgumentCount, FunctionFlags};

@@ -109,6 +109,7 @@ impl Error {
             Error::Datatype { .. } => ResultCode::CONSTRAINT_DATATYPE,
             Error::CommitRefused => ResultCode::CONSTRAINT_COMMITHOOK,
             Error::Raised { .. } => ResultCode::CONSTRAINT_TRIGGER,
+            Error::Denied { .. } => ResultCode::AUTH,
             Error::Schema { .. } => ResultCode::CORRUPT,
             Error::Misuse { .. } => ResultCode::MISUSE,
             Error::Interrupted => ResultCode::INTERRUPT,

@@ -7,7 +7,7 @@ mod write_support;
 use std::sync::{Arc, Mutex};
 
 use rusqlite::hooks::Action;
-use shoal_sql::{Connection, Error, Value, ValueRef};
+use shoal_sql::{Access, Authorization, Connection, Error, Value, ValueRef};
 use shoal_store::{Mode, Store};
 use write_support::{run_shoal, run_sqlite, sqlite};
 
@@ -221,4 +221,70 @@ fn progress_may_stop_a_statement_that_writes() {
     assert!(*calls.lock().unwrap() > 5);
     connection.set_progress_handler(0, None);
     assert_eq!(run_shoal(&mut connection, "SELECT count(*) FROM t").unwrap(), [[Value::Int(0)]]);
+}
+
+#[test]
+fn an_authorizer_is_asked_about_what_a_statement_touches() {
+    let mut ours = Connection::open(Store::memory()).unwrap();
+    for sql in [
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, name, secret, g AS (secret || '!'))",
+        "CREATE TABLE log (what)",
+        "CREATE VIEW v AS SELECT name, secret FROM t",
+        "CREATE TRIGGER tr AFTER INSERT ON t BEGIN INSERT INTO log SELECT name FROM t; END",
+        "INSERT INTO t (name, secret) VALUES ('a', 'x'), ('b', 'y')",
+    ] {
+        run_shoal(&mut ours, sql).unwrap();
+    }
+    let asked = log();
+    let list = Arc::clone(&asked);
+    ours.set_authorizer(Some(Box::new(move |access| {
+        list.lock().unwrap().push(format!("{access:?}"));
+        match access {
+            Access::Read { column: "secret", .. } => Authorization::Ignore,
+            Access::Read { table: "log", .. } => Authorization::Deny,
+            Access::Function { name: "random" } => Authorization::Deny,
+            Access::Delete { table: "log", .. } | Access::Define { .. } => Authorization::Deny,
+            Access::Update { column: "id", .. } => Authorization::Deny,
+            Access::Pragma { sets: true, .. } | Access::File { .. } => Authorization::Deny,
+            _ => Authorization::Allow,
+        }
+    })));
+    let mut ask = |sql: &str| match run_shoal(&mut ours, sql) {
+        Ok(rows) => rows.iter().map(|row| format!("{row:?}")).collect::<Vec<_>>().join(" "),
+        Err(error) => error,
+    };
+    let (a, b) = ("Text([97])", "Text([98])");
+    assert_eq!(ask("SELECT name, secret, g FROM t WHERE id = 1"), format!("[{a}, Null, Null]"));
+    assert_eq!(ask("SELECT * FROM v WHERE secret IS NULL"), format!("[{a}, Null] [{b}, Null]"));
+    assert_eq!(ask("SELECT count(*) FROM log"), "access to log is prohibited");
+    assert_eq!(ask("SELECT name FROM t, (SELECT what FROM log)"), "access to log is prohibited");
+    assert_eq!(ask("SELECT random()"), "not authorized to use function: random");
+    assert_eq!(ask("UPDATE t SET id = 7"), "not authorized");
+    for sql in ["DELETE FROM log", "CREATE TABLE u (a)", "DROP TABLE t", "ATTACH ':memory:' AS m"] {
+        assert_eq!(ask(sql), "not authorized", "{sql}");
+    }
+    assert_eq!(ask("PRAGMA user_version = 5"), "not authorized");
+    assert_eq!(ask("PRAGMA user_version"), "[Int(0)]");
+    // The key of a changed row is not read by the statement, so it is never hidden.
+    asked.lock().unwrap().clear();
+    assert_eq!(ask("UPDATE t SET name = 'c' WHERE id = 2"), "");
+    let database = "database: \"main\", table: \"t\"";
+    assert_eq!(
+        take(&asked),
+        [
+            format!("Update {{ {database}, column: \"name\" }}"),
+            format!("Read {{ {database}, column: \"\" }}"),
+            format!("Read {{ {database}, column: \"id\" }}"),
+        ]
+    );
+    assert_eq!(ask("SELECT name FROM t WHERE id = 2"), "[Text([99])]");
+    // What a trigger does is asked about, too.
+    assert_eq!(ask("INSERT INTO t (name) VALUES ('d')"), "");
+    let all = take(&asked);
+    assert!(all.iter().any(|asked| asked.contains("Insert") && asked.contains("log")), "{all:?}");
+    ours.set_authorizer(None);
+    assert_eq!(run_shoal(&mut ours, "SELECT count(*) FROM log").unwrap().len(), 1);
+    let mut statement = ours.prepare("SELECT secret FROM t WHERE id = 1").unwrap();
+    let mut rows = ours.query(&mut statement).unwrap();
+    assert_eq!(rows.next().unwrap().unwrap().get(0), ValueRef::Text(b"x"));
 }

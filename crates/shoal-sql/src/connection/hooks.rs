@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::Connection;
+use crate::authorize::{Access, Authorization, Authorizer};
 use crate::session::{CommitHook, RollbackHook, RowHook, WalHook};
 
 impl Connection {
@@ -64,6 +65,40 @@ impl Connection {
     /// before; `None` removes the hook.
     pub fn set_wal_hook(&mut self, hook: Option<WalHook>) {
         self.hooks.wal = hook;
+    }
+
+    /// Asks `authorizer` about everything that statements prepared from now on are going to touch,
+    /// while they are prepared: for SQL that comes from outside. A definition in the file counts
+    /// as what it reads and changes, views and triggers included; `OLD`, `NEW` and the parts of a
+    /// table's own definition are not asked about. A statement that is planned again after a
+    /// change of the schema is asked about again. `None` removes the authorizer.
+    ///
+    /// Not asked about are readers and writers of rows without SQL, and blobs: a program decides
+    /// itself what it does. Statements are not kept for texts prepared again as long as there is an
+    /// authorizer.
+    ///
+    /// ```
+    /// # use shoal_sql::{Access, Authorization, Connection, Error};
+    /// # let mut connection = Connection::open(shoal_store::Store::memory())?;
+    /// # let mut statement = connection.prepare("CREATE TABLE t (name, secret)")?;
+    /// # connection.execute(&mut statement)?;
+    /// connection.set_authorizer(Some(Box::new(|access| match access {
+    ///     Access::Read { column: "secret", .. } => Authorization::Ignore,
+    ///     Access::Select | Access::Read { .. } => Authorization::Allow,
+    ///     _ => Authorization::Deny,
+    /// })));
+    /// assert!(connection.prepare("SELECT name, secret FROM t").is_ok());
+    /// let error = connection.prepare("DELETE FROM t").unwrap_err();
+    /// assert!(matches!(error, Error::Denied { .. }));
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[allow(clippy::type_complexity)]
+    pub fn set_authorizer(
+        &mut self,
+        authorizer: Option<Box<dyn FnMut(&Access<'_>) -> Authorization + Send>>,
+    ) {
+        self.schemas.own.authorizer = authorizer.map(Authorizer::new).unwrap_or_default();
+        self.plan_again();
     }
 
     /// Calls `handler` every `steps` steps of running statements, 0 counting as 1. A step is a page

@@ -8,6 +8,7 @@ use super::{
     AggregateFunction, Arguments, Function, LookupError, ScalarFunction, lookup as built_in,
 };
 use crate::Error;
+use crate::authorize::Authorizer;
 use crate::value::{Collation, Value};
 use shoal_store::OwnCollation;
 
@@ -215,6 +216,8 @@ struct Named {
 pub(crate) struct Own {
     functions: Arc<Vec<Named>>,
     collations: Arc<Vec<OwnCollation>>,
+    /// The program's word on statements.
+    pub(crate) authorizer: Authorizer,
 }
 
 impl Own {

@@ -157,6 +157,8 @@ pub(crate) enum Quote {
     Other,
     /// `'x'`, taken where a name is expected.
     Single,
+    /// A name that is in no text: the key of a row to be changed.
+    Implied,
 }
 
 /// `name` or `database.name`.

@@ -7,6 +7,7 @@ use super::scope::Clause;
 use super::select::ANY_CLASS;
 use super::tree::{Aggregate, Expr, Key, OrderKey};
 use crate::Error;
+use crate::authorize::Access;
 use crate::error::NameKind;
 use crate::functions::{Aggregation, Function, LookupError, Scalar, lookup, window_function};
 use crate::parse::ast;
@@ -99,6 +100,9 @@ impl<'a> Resolver<'a> {
         let (function, direct_only) = found;
         if direct_only && self.is_in_schema() {
             return Err(Error::meaning(format!("unsafe use of {name}()"), offset));
+        }
+        if !self.in_definition {
+            self.schema.own().authorizer.ask(&Access::Function { name })?;
         }
         Ok(function)
     }

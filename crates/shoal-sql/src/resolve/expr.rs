@@ -9,6 +9,7 @@ use super::select::{classes, classes_under};
 use super::tree::{Expr, ROWID};
 use super::values::RowsAsked;
 use crate::Error;
+use crate::authorize::Access;
 use crate::error::NameKind;
 use crate::parse::ast::{self, BinaryOp, ExprKind, InSet, LikeOp, Name, Quote, UnaryOp};
 use crate::schema::Table;
@@ -570,6 +571,7 @@ impl<'a> Resolver<'a> {
             Ok(Found::Column { depth, table: place, column }) if table.is_none() => {
                 self.unqualified(depth, (place, column), offset)
             }
+            Ok(found) if column.quote == Quote::Implied => self.found_column(found, offset),
             Ok(found) => self.found(found, offset),
             Err(Miss::Ambiguous) => Err(Error::Name {
                 kind: NameKind::Column,
@@ -659,7 +661,44 @@ impl<'a> Resolver<'a> {
         self.found(Found::Column { depth, table, column }, offset)
     }
 
+    /// Asks the program whether a table may be named in a `FROM`.
+    ///
+    /// # Errors
+    /// [`Error::Denied`].
+    pub(super) fn authorize_table(&self, table: &Table) -> Result<(), Error> {
+        self.authorize_read(table, "").map(drop)
+    }
+
+    fn authorize_read(&self, table: &Table, column: &str) -> Result<bool, Error> {
+        let database = self.schema.database_name(table.database);
+        let access = Access::Read { database, table: &table.name, column };
+        self.schema.own().authorizer.ask(&access)
+    }
+
+    /// True for a column that the program's authorizer hides.
+    fn is_hidden(&self, found: &Found) -> Result<bool, Error> {
+        if self.in_definition || !self.schema.own().authorizer.is_some() {
+            return Ok(false);
+        }
+        let (depth, table, column) = match *found {
+            Found::Column { depth, table, column } => (depth, table, Some(column)),
+            Found::Rowid { depth, table, .. } => (depth, table, None),
+        };
+        let Some(table) = self.scopes[depth].tables[table].table else { return Ok(false) };
+        let column = column.or(table.rowid_alias).and_then(|column| table.columns.get(column));
+        self.authorize_read(table, column.map_or("rowid", |column| column.name()))
+    }
+
     pub(super) fn found(&mut self, found: Found, offset: usize) -> Result<Bound, Error> {
+        let is_hidden = self.is_hidden(&found)?;
+        let mut bound = self.found_column(found, offset)?;
+        if is_hidden {
+            bound.expr = Expr::Const(Value::Null);
+        }
+        Ok(bound)
+    }
+
+    fn found_column(&mut self, found: Found, offset: usize) -> Result<Bound, Error> {
         let depth = match found {
             Found::Column { depth, .. } | Found::Rowid { depth, .. } => depth,
         };

@@ -226,6 +226,7 @@ impl<'a> Resolver<'a> {
                         IndexHint::Only(index.text.clone())
                     }
                 };
+                self.authorize_table(table)?;
                 let mut names = scope_table(table, source, shown.clone());
                 names.nullable = nullable;
                 let indexed = self.index_meanings(table, &names);

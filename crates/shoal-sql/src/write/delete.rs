@@ -47,6 +47,15 @@ pub(crate) fn prepare(
         Some(_) => References::default(),
         None => References::new(within, &target.table, Change::Delete)?,
     };
+    let named = Named {
+        name: &delete.table,
+        alias: delete.alias.as_ref(),
+        indexed: &delete.indexed,
+        from: None,
+        filter: delete.filter.as_ref(),
+    };
+    let find = || RowQuery::over_table(schema, &target, named, Vec::new(), around);
+    let mut keys = delete.filter.is_some().then(find).transpose()?;
     let firing = within.firing(&target, TriggerEvent::Delete, &[], conflict)?;
     let columns = delete.returning.as_deref();
     let returning = Returning::compile(within, &target.table, &delete.table, columns, around)?;
@@ -54,18 +63,9 @@ pub(crate) fn prepare(
         && firing.is_empty()
         && returning.is_none()
         && references.is_empty();
-    let keys = if is_whole {
-        None
-    } else {
-        let named = Named {
-            name: &delete.table,
-            alias: delete.alias.as_ref(),
-            indexed: &delete.indexed,
-            from: None,
-            filter: delete.filter.as_ref(),
-        };
-        Some(RowQuery::over_table(schema, &target, named, Vec::new(), around)?)
-    };
+    if keys.is_none() && !is_whole {
+        keys = Some(find()?);
+    }
     let mut changer = Changer::plain(schema, &target.table, None)?;
     changer.is_kept = within.keeps(&target.table);
     let is_view = target.view.is_some();

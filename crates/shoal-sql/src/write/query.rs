@@ -92,7 +92,7 @@ impl RowQuery {
             kind: ast::ExprKind::Column {
                 database: None,
                 table: Some(qualifier.clone()),
-                column: ast::Name { text, offset, quote: ast::Quote::Other },
+                column: ast::Name { text, offset, quote: ast::Quote::Implied },
             },
             offset,
         });

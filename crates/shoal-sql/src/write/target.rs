@@ -7,6 +7,7 @@ use shoal_store::Pgno;
 use super::sequence;
 use super::triggers::Within;
 use crate::Error;
+use crate::authorize::Access;
 use crate::error::NameKind;
 use crate::parse::ast::{ObjectName, TriggerEvent, TriggerTime};
 use crate::resolve::{Around, Resolver};
@@ -52,8 +53,11 @@ pub(crate) fn writable(
             let full = format!("{home}.{}", name.name.text);
             return Err(Error::no_such(NameKind::Table, &full, name.name.offset));
         }
-        return Ok(Target { table: writable_table(schema, name)?, view: None });
+        let table = writable_table(schema, name)?;
+        authorize(within, event, table.name())?;
+        return Ok(Target { table, view: None });
     };
+    authorize(within, event, view.name())?;
     usable(&view.triggers)?;
     let instead = view.triggers.list.iter().any(|trigger| {
         trigger.definition.time == TriggerTime::InsteadOf && trigger.definition.event == event
@@ -169,4 +173,33 @@ fn shadow_owner<'s>(schema: &'s Schema, table: &str) -> Option<&'s str> {
         Object::Virtual { name, .. } if name.eq_ignore_ascii_case(owner) => Some(name.as_str()),
         _ => None,
     })
+}
+
+/// Asks the program whether rows may be inserted or deleted. Columns that are assigned to are asked
+/// about one by one, by [`authorize_update`].
+fn authorize(within: &Within<'_>, event: TriggerEvent, table: &str) -> Result<(), Error> {
+    let database = within.schema.database_name(within.home);
+    let access = match event {
+        TriggerEvent::Insert => Access::Insert { database, table },
+        TriggerEvent::Delete => Access::Delete { database, table },
+        TriggerEvent::Update => return Ok(()),
+    };
+    within.schema.own().authorizer.ask(&access).map(drop)
+}
+
+/// Asks the program whether columns may be assigned to.
+///
+/// # Errors
+/// [`Error::Denied`].
+pub(crate) fn authorize_update(
+    within: &Within<'_>,
+    table: &Table,
+    columns: &[String],
+) -> Result<(), Error> {
+    let (database, table) = (within.schema.database_name(within.home), table.name());
+    for column in columns {
+        let access = Access::Update { database, table, column };
+        within.schema.own().authorizer.ask(&access)?;
+    }
+    Ok(())
 }

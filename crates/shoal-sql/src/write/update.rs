@@ -9,7 +9,7 @@ use super::references::{Change, References};
 use super::returning::Returning;
 use super::row::{Row, RowKey};
 use super::sets::Sets;
-use super::target::{Target, is_view, writable};
+use super::target::{Target, authorize_update, is_view, writable};
 use super::triggers::{Within, fire};
 use super::{Context, Done, Failure};
 use crate::Error;
@@ -52,6 +52,7 @@ pub(crate) fn prepare(
         return Err(Error::Meaning { message, offset: Some(update.offset) });
     }
     let (sets, exprs) = Sets::new(&target.table, &update.sets)?;
+    authorize_update(within, &target.table, &sets.names)?;
     let conflict = within.conflict.or(update.conflict);
     let names: Vec<&str> = sets.names.iter().map(String::as_str).collect();
     let named = Named {

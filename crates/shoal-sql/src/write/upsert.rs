@@ -7,7 +7,7 @@ use super::query::RowQuery;
 use super::returning::Returning;
 use super::row::{Row, RowKey};
 use super::sets::Sets;
-use super::target::Target;
+use super::target::{Target, authorize_update};
 use super::triggers::Within;
 use super::update::references_of;
 use super::{Context, Failure};
@@ -181,6 +181,7 @@ impl Upserts {
             let mut rows = vec![own, excluded];
             rows.extend(around.rows.iter().cloned());
             let (sets, exprs) = Sets::new(table, sets)?;
+            authorize_update(within, table, &sets.names)?;
             let column = |expr| ResultColumn::Expr { expr, alias: None, text: String::new() };
             let query = RowQuery::of_exprs(
                 within.schema,
