@@ -20,6 +20,7 @@ use shoal_format::Pgno;
 use shoal_format::journal::{
     JournalHeader, JournalHeaderEdit, MAGIC, push_record, push_super_name,
 };
+use shoal_format::wal_index::IndexHeader;
 use shoal_vfs::{File, LockLevel, MemVfs, OpenMode, Vfs, VfsError};
 
 use crate::header::{FileState, folder_of};
@@ -28,7 +29,7 @@ use crate::page::PageRef;
 use crate::recovery::bytes_of;
 use crate::settings::{Rollback, Synchronous};
 use crate::store::Inner;
-use crate::wal::{Append, CheckpointMode};
+use crate::wal::{Append, CheckpointMode, Log};
 use crate::{Error, Transaction, recovery};
 
 /// Bytes a journal header is padded to. SQLite uses 512 too where a write cannot damage
@@ -100,6 +101,11 @@ impl Transaction {
         pages.retain(|page| page.pgno.get() <= page_count);
         let store = Arc::clone(&self.store);
         let settings = store.settings();
+        if store.state().latched {
+            return Err(Error::Latched { path: store.path.clone() });
+        }
+        // Behind commits not durable yet nothing is told before them.
+        let waits = settings.synchronous >= Synchronous::Full || store.state().wal.group.is_open();
         let view = self.snapshot.log.as_ref().ok_or(Error::Misuse("a log without a state"))?;
         let append = Append {
             store: &store,
@@ -109,7 +115,7 @@ impl Transaction {
             page_count,
             synchronous: settings.synchronous,
         };
-        let header = match append.run() {
+        let header = match append.run(!waits) {
             Ok(header) => header,
             Err(error) => {
                 store.state().latched |= !error.is_busy();
@@ -119,6 +125,10 @@ impl Transaction {
         let log = view.log().map(Arc::clone);
         let nothing = Snapshot::of(Image::read(&FileState::empty()));
         let snapshot = std::mem::replace(&mut self.snapshot, nothing);
+        if waits {
+            let log = log.ok_or(Error::Misuse("a log without a state"))?;
+            return self.commit_with_others(header, snapshot.image, &pages, &log);
+        }
         let sequence = {
             let mut state = store.state();
             state.forget();
@@ -132,14 +142,44 @@ impl Transaction {
             CommitSeq(state.commits)
         };
         drop(self);
-        let at = settings.wal_autocheckpoint;
-        if at > 0
-            && header.frames >= at
-            && let Some(log) = log
-        {
-            // The commit is durable without the checkpoint; a later commit tries again.
-            let _ = log.checkpoint(&store, CheckpointMode::Passive, &|| false);
+        if let Some(log) = log {
+            store.auto_checkpoint(&log, header.frames);
         }
+        Ok(sequence)
+    }
+
+    /// The end of a commit to the log, with its frames appended: the next writer begins, and
+    /// whoever syncs the log first does it for all.
+    fn commit_with_others(
+        mut self,
+        header: IndexHeader,
+        image: Arc<Image>,
+        pages: &[PageRef],
+        log: &Arc<Log>,
+    ) -> Result<CommitSeq, Error> {
+        let store = Arc::clone(&self.store);
+        let (number, sequence) = {
+            let mut state = store.state();
+            // Pages of the old state stay for its readers; without any they are not copied.
+            if state.transactions <= 1 + state.wal.group.waiting {
+                state.forget();
+            }
+            state.wal.group.forget_image();
+            let image = Image::after_commit(image, &self.file, pages, store.is_coded());
+            let number = state.wal.group.append(header, self.file, image);
+            state.wal.group.waiting += 1;
+            state.commits += 1;
+            state.writer = false;
+            store.changed(&mut state);
+            (number, CommitSeq(state.commits))
+        };
+        // The lock of writers is the group's from here on.
+        self.changes = None;
+        let done = store.wait_durable(log, number);
+        store.state().wal.group.waiting -= 1;
+        drop(self);
+        done?;
+        store.auto_checkpoint(log, header.frames);
         Ok(sequence)
     }
 
@@ -431,6 +471,15 @@ impl Commit<'_> {
 }
 
 impl Inner {
+    /// Puts a log of so many frames into the database, if it is long enough. A commit is durable
+    /// without; a later one tries again.
+    fn auto_checkpoint(&self, log: &Log, frames: u32) {
+        let at = self.settings().wal_autocheckpoint;
+        if at > 0 && frames >= at {
+            let _ = log.checkpoint(self, CheckpointMode::Passive, &|| false);
+        }
+    }
+
     /// Forgets the file's state and pages, because the file may be half written.
     fn forget_file(&self) {
         self.state().forget();

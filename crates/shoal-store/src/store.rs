@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use shoal_format::FileHeader;
 use shoal_vfs::{Entropy, File, LockLevel, Mapping, MemVfs, OpenMode, OsEntropy, Vfs, VfsError};
 
 use crate::backup::Followers;
+use crate::changes::Changes;
 use crate::codec::{CodedFile, PageCodec};
 use crate::header::{FileState, beside};
 use crate::image::{Image, Snapshot};
@@ -122,6 +123,8 @@ pub(crate) struct Inner {
     settings: Mutex<Settings>,
     pub(crate) tuning: Tuning,
     pub(crate) state: Mutex<State>,
+    /// Told when a writer ends, and when commits became durable.
+    change: Condvar,
 }
 
 /// The users of the file, and the file's state at the last look.
@@ -146,6 +149,8 @@ pub(crate) struct State {
     view: Option<LogView>,
     /// The store's side of the write-ahead log.
     pub(crate) wal: WalState,
+    /// Changes told so far, for those about to wait for the next.
+    pub(crate) changes: u64,
     /// Commits of this store so far.
     pub(crate) commits: u64,
     /// Backups of this store under way.
@@ -178,8 +183,18 @@ impl Store {
         let path = path.to_path_buf();
         let settings = Mutex::new(Settings::new(options.busy_timeout));
         let tuning = Tuning::new(options.cache_pages);
-        let inner =
-            Arc::new(Inner { vfs, path, real_path, file, options, settings, tuning, state });
+        let change = Condvar::new();
+        let inner = Arc::new(Inner {
+            vfs,
+            path,
+            real_path,
+            file,
+            options,
+            settings,
+            tuning,
+            state,
+            change,
+        });
         let store = Store { inner };
         match store.inner.try_begin() {
             Ok((_, snapshot)) => {
@@ -300,6 +315,13 @@ impl Store {
     /// in [`Store::open`].
     pub fn begin(&self, mode: Mode) -> Result<Transaction, Error> {
         self.inner.retry(|| {
+            if mode == Mode::Write
+                && let Some((file, snapshot)) = self.inner.begin_in_group()?
+            {
+                let mut transaction = Transaction::new(Arc::clone(&self.inner), file, snapshot);
+                transaction.changes = Some(Box::new(Changes::new(file)));
+                return Ok(transaction);
+            }
             let (mut file, mut snapshot) = self.inner.try_begin()?;
             let shape = self.settings().new_file;
             let reserved = self.inner.reserved_at_least(shape.reserved);
@@ -442,15 +464,41 @@ impl Inner {
         let timeout = self.settings().busy_timeout;
         let start = Instant::now();
         let mut pause = Duration::from_millis(1);
+        let mut seen = None;
         loop {
             match work() {
                 Err(Error::Busy { .. }) if start.elapsed() < timeout => {
-                    std::thread::sleep(pause);
-                    pause = (pause * 2).min(Duration::from_millis(50));
+                    let state = self.state();
+                    // A change while `work` ran is one to try again after, and so is any before
+                    // the first look.
+                    if seen.replace(state.changes) != Some(state.changes) {
+                        continue;
+                    }
+                    // Other processes tell nobody.
+                    let waited = self.change.wait_timeout(state, pause);
+                    let (state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+                    drop(state);
+                    if waited.timed_out() {
+                        pause = (pause * 2).min(Duration::from_millis(50));
+                    }
                 }
                 result => return result,
             }
         }
+    }
+
+    /// Tells those who wait for a writer of this store.
+    pub(crate) fn changed(&self, state: &mut State) {
+        state.changes += 1;
+        self.change.notify_all();
+    }
+
+    /// Waits for the next change.
+    pub(crate) fn wait_for_change<'s>(
+        &'s self,
+        state: MutexGuard<'s, State>,
+    ) -> MutexGuard<'s, State> {
+        self.change.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts one more transaction and returns the file's state and pages; locks the file for the
@@ -639,6 +687,10 @@ impl Inner {
     /// Takes the lock of writers: in the log's index, or of the file.
     fn lock_for_writing(&self, state: &mut State, log: Option<&LogView>) -> Result<bool, Error> {
         let Some(view) = log else { return Ok(self.file.lock(LockLevel::Reserved)?) };
+        if state.wal.group.is_open() {
+            // Others have committed, and are about to tell.
+            return Ok(false);
+        }
         let Some(open) = state.wal.peer().cloned() else {
             return Err(Error::ReadOnly { path: self.path.clone() });
         };
@@ -646,6 +698,9 @@ impl Inner {
             return open.is_at(view);
         }
         let locked = open.begin_write(view)?;
+        if locked {
+            state.wal.group.begin();
+        }
         state.wal.keeps_writing = locked && self.options.locking == Locking::Exclusive;
         Ok(locked)
     }
@@ -657,10 +712,12 @@ impl Inner {
         if was_writer {
             state.writer = false;
             state.committing = false;
+            self.changed(&mut state);
         }
         if state.wal.is_peer {
             if was_writer
                 && !state.wal.keeps_writing
+                && !state.wal.group.is_open()
                 && let Some(log) = state.wal.peer()
             {
                 log.end_write();

@@ -24,6 +24,7 @@
 
 mod append;
 mod checkpoint;
+mod group;
 mod index;
 mod recover;
 
@@ -167,6 +168,8 @@ pub(crate) struct WalState {
     pub(crate) is_peer: bool,
     /// The state of the log the store's image belongs to.
     known: Option<IndexHeader>,
+    /// Commits under way.
+    pub(crate) group: group::Group,
     /// The lock of writers is kept, and nobody else writes as long as the store is open.
     pub(crate) keeps_writing: bool,
 }

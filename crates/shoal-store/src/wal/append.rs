@@ -36,12 +36,13 @@ pub(crate) struct Append<'a> {
 }
 
 impl Append<'_> {
-    /// Appends and publishes, with the lock of writers held; returns the new state.
+    /// Appends with the lock of writers held, and returns the new state. With `publishes` everybody
+    /// reads it at once; otherwise after a sync and [`super::group`]'s word.
     ///
     /// # Errors
-    /// [`Error::InDoubt`] when the frames were written whole, but perhaps not durably: a rebuild of
-    /// the index may find them. After any other error nothing was committed.
-    pub(crate) fn run(&self) -> Result<IndexHeader, Error> {
+    /// [`Error::InDoubt`] when the frames were written whole: a rebuild of the index may find them.
+    /// After any other error nothing was committed.
+    pub(crate) fn run(&self, publishes: bool) -> Result<IndexHeader, Error> {
         let invariant = "a transaction that writes to a log holds a mark of it";
         let held: &Held = self.view.held.as_deref().expect(invariant);
         let mut header = held.header.expect(invariant);
@@ -66,28 +67,27 @@ impl Append<'_> {
         if let Err(error) = self.write_frames(&*file, at, salt, &mut checksum) {
             return Err(self.take_back(&*file, at, error));
         }
-        if self.synchronous >= Synchronous::Full
-            && let Err(error) = log.sync(self.store, &*file)
-        {
-            // A sync after a failed one proves nothing, so taking back could not be proved either.
-            let _ = file.write_at(&[0; FrameHeader::SIZE], at);
-            return Err(self.doubt(error));
-        }
         header.change = header.change.wrapping_add(1);
         header.page_size = self.page_size;
         header.frames = last;
         header.page_count = self.page_count;
         header.checksum = checksum.sums;
-        self.publish(log, first, &header).map_err(|error| self.doubt(error))?;
+        self.publish(log, first, &header, publishes).map_err(|error| self.doubt(error))?;
         Ok(header)
     }
 
-    /// Tells everybody of the frames from `first` on.
-    fn publish(&self, log: &Log, first: u32, header: &IndexHeader) -> Result<(), Error> {
+    /// Enters the frames from `first` on into the index, and with `publishes` tells everybody.
+    fn publish(
+        &self,
+        log: &Log,
+        first: u32,
+        header: &IndexHeader,
+        publishes: bool,
+    ) -> Result<(), Error> {
         for (number, page) in (first..).zip(self.pages) {
             log.index.append(number, page.pgno)?;
         }
-        log.index.publish(header)
+        if publishes { log.index.publish(header) } else { Ok(()) }
     }
 
     /// Writes the log's own header, durable before the first frame: otherwise the frames of the
