@@ -142,11 +142,39 @@ fn compare_values(
         Some(affinity)
             if (left_text || right_text) && (affinity.is_numeric() || left_text != right_text) =>
         {
+            // Texts such as dates are no numbers, as their first bytes tell: nothing is copied.
+            if affinity.is_numeric() && !(reads_as_number(left) || reads_as_number(right)) {
+                return left.compare(right, collation);
+            }
             let left = affinity.apply_for_comparison(left.into());
             let right = affinity.apply_for_comparison(right.into());
             left.as_ref().compare(right.as_ref(), collation)
         }
         _ => left.compare(right, collation),
+    }
+}
+
+/// True for a text a numeric affinity may turn into a number.
+#[inline]
+fn reads_as_number(value: ValueRef<'_>) -> bool {
+    matches!(value, ValueRef::Text(text) if may_read_as_number(text))
+}
+
+/// True for the text of every number, and few others: texts like a number up to the first byte
+/// behind the digits.
+#[inline]
+pub(crate) fn may_read_as_number(text: &[u8]) -> bool {
+    let space = |byte: &u8| matches!(byte, b'\t'..=b'\r' | b' ');
+    let rest = &text[text.iter().take_while(|byte| space(byte)).count()..];
+    let unsigned = match rest {
+        [b'+' | b'-', unsigned @ ..] => unsigned,
+        _ => rest,
+    };
+    let digits = unsigned.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    match unsigned.get(digits) {
+        None => digits > 0,
+        Some(b'.') => true,
+        Some(byte) => digits > 0 && (space(byte) || matches!(byte, b'e' | b'E' | 0)),
     }
 }
 
@@ -182,7 +210,8 @@ pub(crate) fn holds(rule: &Comparison, left: ValueRef<'_>, right: ValueRef<'_>) 
             left.compare(right, Collation::Binary)
         }
         (ValueRef::Text(left), ValueRef::Text(right))
-            if !rule.affinity.is_some_and(Affinity::is_numeric) =>
+            if !rule.affinity.is_some_and(Affinity::is_numeric)
+                || !(may_read_as_number(left) || may_read_as_number(right)) =>
         {
             if rule.op == CompareOp::Equal && rule.collation == Collation::Binary {
                 return left == right;
@@ -212,5 +241,21 @@ mod tests {
         check(text(b"10"), ValueRef::Int(10), Some(Affinity::Text), Ordering::Equal);
         check(text(b"10"), ValueRef::Int(10), None, Ordering::Greater);
         check(text(b"x"), ValueRef::Int(10), numeric, Ordering::Greater);
+    }
+
+    #[test]
+    fn a_text_that_reads_as_a_number_is_always_told() {
+        let numbers =
+            ["1", " 12 ", "-3", "+4.5", ".5", "-.5e3", "1e5", "2.", "\x0b7", "7\x0b", "0"];
+        for text in numbers {
+            let value = Affinity::Numeric.apply(Value::text(text));
+            let is_text = matches!(value, Value::Text(_));
+            assert!(is_text || may_read_as_number(text.as_bytes()), "{text:?}");
+        }
+        for text in ["", " ", "1994-01-01", "a", "-", "+x", "e5", "12th", "--1"] {
+            let value = Affinity::Numeric.apply(Value::text(text));
+            assert!(matches!(value, Value::Text(_)), "{text:?}");
+            assert!(!may_read_as_number(text.as_bytes()), "{text:?}");
+        }
     }
 }

@@ -29,6 +29,7 @@ pub(crate) use arithmetic::{
 pub(crate) use cast::cast;
 pub(crate) use compare::{
     ArithmeticOp, CompareOp, Comparison, InRule, and, arithmetic, compare_by, holds, is_in_values,
+    may_read_as_number,
 };
 pub(crate) use digits::{Digits, push_int};
 pub(crate) use number::{TextNumber, integer_literal, real_to_int, to_int, to_real};

@@ -13,7 +13,9 @@ use super::leaf_rows::LeafRows;
 use super::run::parameter;
 use super::slots::fixed;
 use crate::plan::pipeline::{Operand, Test};
-use crate::value::{Affinity, Collation, CompareOp, Comparison, Value, ValueRef};
+use crate::value::{
+    Affinity, Collation, CompareOp, Comparison, Value, ValueRef, may_read_as_number,
+};
 
 /// A condition prepared for one run, with its constant side known.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +27,9 @@ pub(super) enum PreparedTest {
     Number { field: usize, ints: IntRange, reals: IntRange, test: usize },
     /// Equality of two texts, byte by byte; `short` where the constant has at most eight bytes.
     Text { field: usize, probe: TextProbe, short: bool, test: usize },
+    /// The order of two texts byte by byte; under a numeric affinity of texts not reading as
+    /// numbers.
+    TextOrder { field: usize, op: CompareOp, numeric: bool, test: usize },
     /// A field required to be NULL, or not NULL.
     Null { field: usize, not: bool, test: usize },
     /// Whatever its test says, by the test's number.
@@ -138,6 +143,13 @@ impl PreparedTest {
                 let (probe, short) = (TextProbe::new(text), text.len() <= 8);
                 PreparedTest::Text { field, probe, short, test: at }
             }
+            ValueRef::Text(text) if rule.collation == Collation::Binary => {
+                let numeric = rule.affinity.is_some_and(Affinity::is_numeric);
+                match numeric && may_read_as_number(text) {
+                    true => any,
+                    false => PreparedTest::TextOrder { field, op: rule.op, numeric, test: at },
+                }
+            }
             _ => any,
         }
     }
@@ -173,14 +185,20 @@ impl PreparedTest {
                 })
             }
             PreparedTest::Text { field, probe, short: false, test } => {
-                let wanted = match &tests[test] {
-                    Test::Compare { right, .. } => fixed(right, rows.parameters()),
-                    Test::IsNull { .. } | Test::Like { .. } => ValueRef::Null,
-                };
-                let ValueRef::Text(wanted) = wanted else { return 0 };
+                let ValueRef::Text(wanted) = constant_side(&tests[test], rows) else { return 0 };
                 keep_places(rows, (field, &tests[test]), selected, count, |place, bytes| {
                     probe.equals(place, bytes, wanted)
                 })
+            }
+            PreparedTest::TextOrder { field, op, numeric, test } => {
+                let ValueRef::Text(wanted) = constant_side(&tests[test], rows) else { return 0 };
+                let tells = |place: ColumnPlace, bytes: &[u8]| match place.decode(bytes) {
+                    Some(ValueRef::Text(text)) if !numeric || !may_read_as_number(text) => {
+                        Some(op.holds(text.cmp(wanted)))
+                    }
+                    _ => None,
+                };
+                keep_places(rows, (field, &tests[test]), selected, count, tells)
             }
             PreparedTest::Null { field, not, test } => {
                 keep_places(rows, (field, &tests[test]), selected, count, |place, _| {
@@ -189,6 +207,14 @@ impl PreparedTest {
             }
             PreparedTest::Any { test } => keep(selected, count, |row| any(&tests[test], rows, row)),
         }
+    }
+}
+
+/// The value compared with a comparison's field.
+fn constant_side<'r>(test: &'r Test, rows: LeafRows<'r>) -> ValueRef<'r> {
+    match test {
+        Test::Compare { right, .. } => fixed(right, rows.parameters()),
+        Test::IsNull { .. } | Test::Like { .. } => ValueRef::Null,
     }
 }
 
