@@ -300,7 +300,7 @@ fn ends_unions_and_orders_of_indexes() {
         "select s from t where s >= ?1 order by s",
         "select k, j from w where k = ?1 order by j desc",
         "select k, j, v from w order by k desc, j desc",
-        "select i, u.id from t join u on u.t = t.id where i > 20 order by i desc",
+        "select i, u.id from t join u on u.t = t.id where i > 20 order by i desc, u.id",
         "select min(i) from t",
         "select max(i) from t",
         "select min(id) from t",

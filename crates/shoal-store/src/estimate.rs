@@ -40,6 +40,42 @@ impl Transaction {
         Ok(Sample { count, leaves, root, leaf })
     }
 
+    /// Up to `count` leaves of the tree at `root`, spread evenly over it, in the tree's order: all of
+    /// a tree that has no more. Costs a descent each.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    pub fn sample_leaves(
+        &self,
+        root: Pgno,
+        kind: BtreeKind,
+        count: usize,
+    ) -> Result<Vec<Page<'_>>, Error> {
+        self.check_pgno(root)?;
+        let mut path = Path::new(self, root, tree_kind(kind));
+        let mut leaves = Vec::with_capacity(count);
+        let (mut way, mut way_before) = (Vec::new(), Vec::new());
+        for number in 0..count {
+            // The part of the tree before the leaf, level by level.
+            let mut before = (number as f64 + 0.5) / count as f64;
+            path.restart()?;
+            way.clear();
+            while !path.is_leaf() {
+                let children = path.cell_count() + 1;
+                let place = before * children as f64;
+                path.index = (place as usize).min(children - 1);
+                before = place - path.index as f64;
+                way.push(path.index);
+                path.push_child()?;
+            }
+            if number == 0 || way != way_before {
+                leaves.push(path.page());
+            }
+            std::mem::swap(&mut way, &mut way_before);
+        }
+        Ok(leaves)
+    }
+
     /// Counts the entries of the index at `root`. No entry is read: only the pages' headers are.
     ///
     /// # Errors

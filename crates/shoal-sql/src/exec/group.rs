@@ -304,8 +304,10 @@ impl Groups {
         ranges: &[(i64, i64)],
     ) -> Result<bool, Error> {
         let Some(group) = &pipeline.group else { return Ok(false) };
+        let sets = pipeline.gather_keys(txn, parameters)?;
         self.merge_ranges((plan, session), ranges, |groups, range, stop| {
             let mut memory = Memory::new(pipeline);
+            memory.give_sets(sets.clone());
             if pipeline.is_join() {
                 pipeline.for_each_joined(txn, parameters, &mut memory, range, |rows| {
                     stop.check(groups)?;

@@ -6,9 +6,13 @@ use crate::plan::Reg;
 use crate::value::Value;
 
 /// Most bytes of all answers kept.
-const BYTES_MAX: usize = 1 << 20;
-/// Number of rows deciding if answers repeat.
-const TRIALS: usize = 128;
+const BYTES_MAX: usize = 1 << 22;
+/// Number of rows deciding if answers repeat, and for queries by a rowid of a row around, whose
+/// values seldom do.
+const TRIALS: usize = 2048;
+const TRIALS_BY_ROWID: usize = 128;
+/// Answers worth keeping: as many as fit into the bytes, about.
+const ANSWERS_MAX: usize = BYTES_MAX / 96;
 
 /// Answers by the values the query reads of the rows around.
 #[derive(Debug, Default)]
@@ -19,9 +23,16 @@ pub(super) struct Memo {
     bytes: usize,
     hits: usize,
     misses: usize,
+    /// True for a query by a rowid of a row around.
+    by_rowid: bool,
 }
 
 impl Memo {
+    /// No answers yet; `by_rowid` for a query by a rowid of a row around.
+    pub(super) fn new(by_rowid: bool) -> Memo {
+        Memo { by_rowid, ..Memo::default() }
+    }
+
     /// The answer for the registers' current values.
     pub(super) fn find(&mut self, reads: &[Reg], registers: &[Value]) -> Option<&Value> {
         if !self.is_worth_it() {
@@ -51,8 +62,14 @@ impl Memo {
         self.known.insert(self.key.as_slice().into(), answer.clone());
     }
 
+    /// Of `n` rows with values in no order, of which so many were seen before, there are about
+    /// `n * n / (2 * seen)` different ones: where those fit, most rows to come are known.
     fn is_worth_it(&self) -> bool {
-        self.misses < TRIALS || self.hits >= self.misses / 4
+        let rows = self.misses + self.hits;
+        let trials = if self.by_rowid { TRIALS_BY_ROWID } else { TRIALS };
+        self.misses < trials
+            || self.hits >= self.misses / 4
+            || rows < ANSWERS_MAX && rows * rows < 2 * ANSWERS_MAX * self.hits
     }
 }
 
@@ -105,7 +122,7 @@ mod tests {
     #[test]
     fn answers_that_never_repeat_are_not_kept() {
         let mut memo = Memo::default();
-        for row in 0..1000 {
+        for row in 0..10_000 {
             assert_eq!(memo.find(&[0], &[Value::Int(row)]), None);
             memo.keep(&Value::Null);
         }

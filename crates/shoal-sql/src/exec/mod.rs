@@ -125,7 +125,14 @@ impl Run {
             parameters: Some(Arc::new(parameters.to_vec())),
             registers,
             sets: std::iter::repeat_with(|| None).take(program.sets).collect(),
-            queries: program.queries.iter().map(|_| SubqueryRun::default()).collect(),
+            queries: program
+                .queries
+                .iter()
+                .map(|plan| SubqueryRun {
+                    memo: Memo::new(plan.by_rowid),
+                    ..SubqueryRun::default()
+                })
+                .collect(),
             stores: std::iter::repeat_with(|| None).take(program.stores).collect(),
             marks: std::iter::repeat_with(MatchedRows::default).take(program.marks).collect(),
             taken: vec![Vec::new(); program.slots],

@@ -102,9 +102,11 @@ fn first_of_ranges(
     }
     let (parameters, width, sort) = (&machine.parameters, plan.width, &plan.sort);
     let values = Values { first: plan.output, width };
+    let sets = pipeline.gather_keys(txn, parameters)?;
     let gather = |range: &(i64, i64)| {
         let mut sorter = Sorter::default();
         let mut memory = Memory::new(pipeline);
+        memory.give_sets(sets.clone());
         if pipeline.is_scan() {
             let (by, leaf) = ((values, sort), &mut memory.leaf);
             sorter.take_scan(

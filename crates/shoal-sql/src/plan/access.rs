@@ -1,10 +1,16 @@
-//! Ways to find the rows of one source: what each could use, and about what it costs.
-//!
-//! Costs are guesses in units of "one row of a table's leaf stepped over"; they only rank the ways
-//! of one query against each other. Rows are counted by [`crate::schema::stats`], and guessed where
-//! nobody looked.
+//! Ways to find the rows of one source: what each could use, and about what it costs
+//! ([`super::cost`]). Rows are counted by [`crate::schema::stats`], and guessed where nobody looked.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
 
 use super::NullKey;
+use super::cost::{
+    COMPUTED, CORRELATED, ENTRY, ENTRY_WALKED, Estimates, HASH_FOUND, HASH_KEEP, HASH_PROBE,
+    LOOKUP, LOOKUP_NEAR, PAGE, RANGE, SEEK, nearness, row_step,
+};
 use super::keyed::{IndexTree, key_columns, rowid_path};
 use super::restrict::{Each, End, Prefix, Restriction, rejects_null, restrict, split};
 use crate::resolve::tree::{Body, Expr, IndexHint, Query, ROWID, Source, SourceKind};
@@ -21,28 +27,6 @@ const QUERY_ROWS: f64 = 10_000.0;
 
 /// The fewest rows that a way is guessed to find where it may find several.
 pub(super) const SOME: f64 = 1.1;
-
-/// A page that a walk comes to.
-const PAGE: f64 = 30.0;
-/// An entry of an index.
-const ENTRY: f64 = 3.0;
-/// A row found by its rowid, from an index's entry; and where those rowids ascend, as they do
-/// among the entries of one key, so that most rows are near the one before.
-const LOOKUP: f64 = 16.0;
-pub(super) const LOOKUP_NEAR: f64 = 6.0;
-/// A rowid sought.
-pub(super) const ROWID_SEEK: f64 = 10.0;
-/// A key sought in an index.
-pub(super) const SEEK: f64 = 15.0;
-/// A row kept in a hash table, looked up there, and found.
-const HASH_KEEP: f64 = 40.0;
-const HASH_PROBE: f64 = 60.0;
-const HASH_FOUND: f64 = 10.0;
-/// What a row costs besides that is sought by a key which is computed, and so by way of registers.
-const COMPUTED: f64 = 200.0;
-/// The share of rows in a range with one end, and with two.
-pub(super) const HALF_RANGE: f64 = 1.0 / 24.0;
-pub(super) const RANGE: f64 = 1.0 / 64.0;
 
 /// A set of a select's sources, by their places in its list.
 pub(super) type Sources = u64;
@@ -68,7 +52,17 @@ pub(super) struct Frame<'e> {
     /// For each source the columns that anything reads.
     pub(super) needed: Vec<Vec<usize>>,
     pub(super) forced: Forced,
+    /// About how often the select runs, where rows kept by one run serve the next: one within an
+    /// expression depending on the rows around.
+    pub(super) runs: f64,
+    pub(super) estimates: Estimates,
+    /// The ways found before: most orders of a join ask for the same ones.
+    pub(super) known_paths: KnownPaths<'e>,
 }
+
+/// Ways by the place of their source, the sources before read by conditions, and whether
+/// there is a source before at all.
+pub(super) type KnownPaths<'e> = RefCell<FxHashMap<(usize, Sources, bool), Rc<[Path<'e>]>>>;
 
 /// One way to find rows.
 #[derive(Clone, Debug)]
@@ -161,22 +155,8 @@ pub(super) fn best<'e>(
     known: Sources,
     outer_rows: f64,
 ) -> Path<'e> {
-    let cost = |path: &Path<'_>| path.fixed + outer_rows * path.per_row;
-    let mut paths = frame.paths(place, known);
-    // Rows kept by a key are found in a time that does not grow with the table, where a walk for
-    // each of several rows before would.
-    let keyed = |path: &Path<'_>| matches!(&path.kind, PathKind::Hash(keys) if !keys.is_empty());
-    if outer_rows > 1.0 && paths.iter().any(keyed) {
-        paths.retain(|path| !is_walk(&path.kind));
-    }
-    // Of equal costs the first is taken.
-    let mut best: Option<Path<'e>> = None;
-    for path in paths {
-        if best.as_ref().is_none_or(|best| cost(&path) < cost(best)) {
-            best = Some(path);
-        }
-    }
-    best.unwrap_or_else(|| full_path(TABLE_ROWS))
+    let (paths, number) = frame.cheapest(place, known, outer_rows);
+    paths.get(number).cloned().unwrap_or_else(|| full_path(TABLE_ROWS))
 }
 
 pub(super) fn full_path<'e>(rows: f64) -> Path<'e> {
@@ -194,11 +174,6 @@ fn selectivity(expr: &Expr) -> f64 {
 /// About how many rows a table has.
 pub(super) fn table_rows(table: &Table) -> f64 {
     table.row_count().map_or(TABLE_ROWS, |rows| rows.max(TABLE_ROWS_MIN))
-}
-
-/// What a row costs that a walk over its table comes to.
-fn row_step(table: &Table) -> f64 {
-    1.0 + PAGE * table.pages_per_row().unwrap_or(1.0 / 40.0)
 }
 
 /// About how many rows a query gives.
@@ -236,8 +211,47 @@ fn query_rows(query: &Query) -> f64 {
 }
 
 impl<'e> Frame<'e> {
+    /// The ways to rows of the source at `place`, and the number of the best.
+    pub(super) fn cheapest(
+        &self,
+        place: usize,
+        known: Sources,
+        outer_rows: f64,
+    ) -> (Rc<[Path<'e>]>, usize) {
+        let paths = self.paths(place, known);
+        // Less than one row is an estimate like others, and later sources cost something.
+        let times = outer_rows.max(1.0);
+        let cost = |path: &Path<'_>| path.fixed + times * path.per_row;
+        // Rows kept by a key are found in a time that does not grow with the table, where a walk for
+        // each of several rows before would.
+        let keyed =
+            |path: &Path<'_>| matches!(&path.kind, PathKind::Hash(keys) if !keys.is_empty());
+        let no_walk = outer_rows > 1.0 && paths.iter().any(keyed);
+        let mut best: Option<usize> = None;
+        // Of equal costs the first is taken.
+        for (number, path) in paths.iter().enumerate() {
+            let fits = !(no_walk && is_walk(&path.kind));
+            if fits && best.is_none_or(|best| cost(path) < cost(&paths[best])) {
+                best = Some(number);
+            }
+        }
+        (paths, best.unwrap_or(usize::MAX))
+    }
+
     /// Every way that could be the best to find rows of the source at `place`.
-    pub(super) fn paths(&self, place: usize, known: Sources) -> Vec<Path<'e>> {
+    pub(super) fn paths(&self, place: usize, known: Sources) -> Rc<[Path<'e>]> {
+        let near = self.terms.iter().filter(|term| term.reads & 1 << place != 0);
+        let near = near.fold(0, |near, term| near | term.reads);
+        let key = (place, known & near, known == 0);
+        if let Some(paths) = self.known_paths.borrow().get(&key) {
+            return Rc::clone(paths);
+        }
+        let paths: Rc<[Path<'e>]> = self.find_paths(place, known).into();
+        self.known_paths.borrow_mut().insert(key, Rc::clone(&paths));
+        paths
+    }
+
+    fn find_paths(&self, place: usize, known: Sources) -> Vec<Path<'e>> {
         let source = &self.sources[place];
         let usable = |term: &Term<'_>| {
             let here = known | 1 << place;
@@ -255,16 +269,32 @@ impl<'e> Frame<'e> {
             }
             // What stays without a match is known once all rows were kept and marked.
             SourceKind::Query(query) if source.keeps_right() => {
-                vec![self.hash_path(&usable, place, query_rows(query))]
+                vec![self.hash_path(&usable, place, query_rows(query), 0.0)]
             }
-            _ if source.keeps_right() => vec![self.hash_path(&usable, place, QUERY_ROWS)],
+            _ if source.keeps_right() => vec![self.hash_path(&usable, place, QUERY_ROWS, 0.0)],
             SourceKind::Table(table) => self.table_paths(table, &usable, place, known),
             // One row, or rows that the arguments make: there is nothing to look up.
             SourceKind::Taken(_) => vec![full_path(1.0)],
             SourceKind::Module { .. } => vec![full_path(25.0)],
             SourceKind::Query(query) if known == 0 => vec![full_path(query_rows(query))],
-            SourceKind::Query(query) => vec![self.hash_path(&usable, place, query_rows(query))],
+            SourceKind::Query(query) => {
+                vec![self.hash_path(&usable, place, query_rows(query), 0.0)]
+            }
         };
+        for path in &mut paths {
+            self.use_classes(&usable, path);
+        }
+        if self.sources.len() > 1 {
+            let rows = self.rows_found(&usable, place, &paths);
+            for path in &mut paths {
+                if let PathKind::Hash(_) = path.kind {
+                    path.per_row = HASH_PROBE + rows.max(0.1) * HASH_FOUND;
+                }
+                path.rows = rows;
+            }
+            self.keep_forced(known, &mut paths);
+            return paths;
+        }
         self.keep_forced(known, &mut paths);
         for path in &mut paths {
             // One row for sure, or about one.
@@ -277,6 +307,59 @@ impl<'e> Frame<'e> {
             path.rows = path.rows.max(least);
         }
         paths
+    }
+
+    /// Makes a way sure of all equalities following from its own.
+    fn use_classes(&self, usable: &[usize], path: &mut Path<'e>) {
+        let class = |term: usize| {
+            self.estimates.class(term).filter(|&class| self.estimates.is_transitive(class))
+        };
+        let classes: Vec<usize> = path.used.iter().filter_map(|&term| class(term)).collect();
+        if classes.is_empty() {
+            return;
+        }
+        for &term in usable {
+            if !path.used.contains(&term) && class(term).is_some_and(|it| classes.contains(&it)) {
+                path.used.push(term);
+            }
+        }
+    }
+
+    /// About how many rows of a source of a join meet all conditions, for each row of the sources
+    /// before: the same by whichever way they are found. The way by the most equalities knows best.
+    fn rows_found(&self, usable: &[usize], place: usize, paths: &[Path<'e>]) -> f64 {
+        let share = |used: &[usize]| {
+            let asked = usable.iter().copied().filter(|term| !used.contains(term));
+            self.estimates.share(self.sources, self.terms, place, asked)
+        };
+        let by_key = |path: &&Path<'_>| match &path.kind {
+            PathKind::RowidEqual(_) => true,
+            PathKind::Index { equal, .. } => !equal.is_empty(),
+            _ => false,
+        };
+        let keyed = paths.iter().filter(by_key).map(|path| {
+            let equal = match &path.kind {
+                PathKind::Index { equal, .. } => equal.len(),
+                _ => 1,
+            };
+            let is_one = path.rows <= 1.0;
+            (is_one, equal, path.rows * share(&path.used))
+        });
+        // One row at most is more than any estimate; else more columns, then fewer rows.
+        let best = keyed.max_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then(b.2.total_cmp(&a.2)));
+        let rows = match (best, &self.sources[place].kind) {
+            (Some((.., rows)), _) => rows,
+            (None, SourceKind::Table(table)) => table_rows(table) * share(&[]),
+            (None, SourceKind::Query(query)) => {
+                let rows = query_rows(query);
+                // Of a query's rows about one has a key of a row before.
+                let is_keyed = paths.iter().any(|path| !path.used.is_empty());
+                if is_keyed { 1.0 } else { rows * share(&[]) }
+            }
+            (None, SourceKind::Taken(_)) => share(&[]),
+            (None, SourceKind::Module { .. }) => 25.0 * share(&[]),
+        };
+        rows.max(1e-6)
     }
 
     /// Leaves the ways that a test decided for, where there are any.
@@ -347,8 +430,17 @@ impl<'e> Frame<'e> {
                 }
             }
         }
+        if known == 0 && self.runs > 1.0 && !hint {
+            let mut hash = self.hash_path(usable, place, rows, rows * row_step(table));
+            // Kept once for all runs; an index needs no memory, and results of runs may be kept.
+            hash.per_row += CORRELATED * hash.fixed / self.runs;
+            hash.fixed = 0.0;
+            if matches!(&hash.kind, PathKind::Hash(keys) if !keys.is_empty()) {
+                paths.push(hash);
+            }
+        }
         if known != 0 {
-            let hash = self.hash_path(usable, place, rows);
+            let hash = self.hash_path(usable, place, rows, rows * row_step(table));
             // Rows kept without a key are no better than the table itself.
             if matches!(&hash.kind, PathKind::Hash(keys) if !keys.is_empty()) {
                 paths.push(hash);
@@ -367,7 +459,8 @@ impl<'e> Frame<'e> {
         place: usize,
         known: Sources,
     ) -> Vec<Path<'e>> {
-        let mut paths = vec![self.hash_path(usable, place, table_rows(table))];
+        let rows = table_rows(table);
+        let mut paths = vec![self.hash_path(usable, place, rows, rows * row_step(table))];
         if !table.without_rowid {
             let mut others = self.table_paths(table, usable, place, known);
             let whole = table_rows(table) * row_step(table);
@@ -417,9 +510,10 @@ impl<'e> Frame<'e> {
                 true => index.entry_count().unwrap_or(table_rows(table) / 5.0).max(1.0),
                 false => table_rows(table),
             };
+            let near = if self.sources.len() > 1 { nearness(table.page_count()) } else { 1.0 };
             let (step, step_near) = match covering {
                 true => (ENTRY, ENTRY),
-                false => (ENTRY + LOOKUP, ENTRY + LOOKUP_NEAR),
+                false => (ENTRY + near * LOOKUP, ENTRY + near * LOOKUP_NEAR),
             };
             let tree = IndexTree {
                 number: Some(number),
@@ -434,6 +528,7 @@ impl<'e> Frame<'e> {
             };
             paths.extend(tree.path(source.id, restrictions));
             // All of its entries: fewer pages, another order, or a partial index' rows alone.
+            let step = if covering && self.sources.len() > 1 { ENTRY_WALKED } else { step };
             let step = step + PAGE * index.pages_per_row().unwrap_or(1.0 / 200.0);
             paths.push(Path {
                 kind: PathKind::Index {
@@ -537,8 +632,10 @@ impl<'e> Frame<'e> {
         }
     }
 
-    fn hash_path(&self, usable: &[usize], place: usize, rows: f64) -> Path<'e> {
+    /// Rows kept in memory; `walk` is the cost of coming to them.
+    fn hash_path(&self, usable: &[usize], place: usize, rows: f64, walk: f64) -> Path<'e> {
         let own: Sources = 1 << place;
+        let mut classes = Vec::new();
         let mut keys = Vec::new();
         let mut used = Vec::new();
         for &index in usable {
@@ -546,13 +643,21 @@ impl<'e> Frame<'e> {
             // Both sides must be told apart by the sources they read.
             if let Expr::Compare(rule, left, right) = term.expr
                 && rule.op == CompareOp::Equal
-                && term.reads != own
+                && (term.reads != own || reads_around(term.expr, self.sources))
             {
                 let sides = [(left, right), (right, left)];
                 let split = sides.into_iter().find(|(mine, other)| {
                     reads_of(mine, self.sources) == own && reads_of(other, self.sources) & own == 0
                 });
                 if let Some((own, other)) = split {
+                    if let Some(class) = self.estimates.class(index)
+                        && self.estimates.is_transitive(class)
+                    {
+                        if classes.contains(&class) {
+                            continue;
+                        }
+                        classes.push(class);
+                    }
                     let (affinity, collation) = (rule.affinity, rule.collation);
                     let numbers = |expr: &Expr| may_be_number(expr, self.sources);
                     let near = affinity == Some(Affinity::Text) && numbers(own) && numbers(other);
@@ -565,7 +670,12 @@ impl<'e> Frame<'e> {
         }
         let found = if keys.is_empty() { rows } else { rows.min(10.0) };
         let per_row = HASH_PROBE + found * HASH_FOUND;
-        let fixed = rows * HASH_KEEP;
+        let alone = usable.iter().copied().filter(|&term| self.terms[term].reads == own);
+        let kept = match self.sources.len() {
+            1 => rows,
+            _ => rows * self.estimates.share(self.sources, self.terms, place, alone),
+        };
+        let fixed = walk + kept * HASH_KEEP;
         Path { kind: PathKind::Hash(keys), fixed, per_row, rows: found, used, each: None }
     }
 }
@@ -639,6 +749,13 @@ fn allowed(source: &Source, table: &Table, number: usize, conditions: &[&Expr]) 
                     if rejects_null(condition, expr))
         })
     })
+}
+
+/// True where an expression reads a row of a select around, and runs no query for it.
+fn reads_around(expr: &Expr, sources: &[Source]) -> bool {
+    let mut around = false;
+    expr.columns(&mut |source, _| around |= sources.iter().all(|known| known.id != source));
+    around && !expr.runs_query()
 }
 
 /// The sources of the list that an expression reads.

@@ -7,7 +7,7 @@ use crate::plan::correlate::outer_reads;
 use crate::plan::node::Node;
 use crate::plan::pipeline::ProbeWalk;
 use crate::plan::{Asked, Code, Op, Predicate, Reg, Shape, SubqueryPlan, When};
-use crate::resolve::tree::{Expr, Query, Select, SelectId, SourceId};
+use crate::resolve::tree::{Expr, Query, ROWID, Select, SelectId, SourceId};
 use crate::session::forced::Forced;
 use crate::value::{CompareOp, Comparison, InRule, PATTERN_BYTES_MAX, Pattern, Value};
 
@@ -54,6 +54,11 @@ pub(crate) struct Compiler {
     pub(crate) in_words: bool,
     /// What a test decided in the planner's place.
     pub(crate) forced: Forced,
+    /// About how often the query being planned runs: 1 for a statement's own, 0 where what one run
+    /// keeps may not serve the next.
+    pub(crate) runs: f64,
+    /// True where all rows of the select being lowered are wanted: gathering keys pays.
+    pub(crate) gathers_keys: bool,
 }
 
 impl Compiler {
@@ -433,7 +438,12 @@ impl Compiler {
             may_fail |= matches!(expr, Expr::Call { .. } | Expr::Aggregate { .. });
         });
         let asked = asked(query, is_list, may_fail).filter(|_| correlated);
+        let runs = self.runs;
+        if !correlated {
+            self.runs = runs.min(1.0);
+        }
         let plan = self.plan_asked(query, asked);
+        self.runs = runs;
         let (reads, is_decided) = if correlated { outer_reads(query) } else { Default::default() };
         let around = reads.iter().map(|expr| self.expr(expr)).collect();
         let probe = match &plan.node {
@@ -457,6 +467,7 @@ impl Compiler {
             may_fail,
             around,
             is_decided,
+            by_rowid: reads.iter().any(|expr| matches!(expr, Expr::Column { column: ROWID, .. })),
             is_short,
         });
         self.own_queries.push(self.queries.len() - 1);

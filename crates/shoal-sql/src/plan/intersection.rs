@@ -5,9 +5,8 @@
 //! what is done here, too, unless what is known of the indexes says that most of those rows would
 //! be read in vain.
 
-use super::access::{
-    Frame, KeyExpr, LOOKUP_NEAR, Path, PathKind, SEEK, SOME, full_path, table_rows,
-};
+use super::access::{Frame, KeyExpr, Path, PathKind, SOME, full_path, table_rows};
+use super::cost::{LOOKUP_NEAR, SEEK};
 use super::keyed::known_share;
 use crate::resolve::tree::Expr;
 use crate::schema::Table;

@@ -1,9 +1,8 @@
 //! Ways that go by a key: the rowid, or the first columns of an index.
 
 use super::NullKey;
-use super::access::{
-    HALF_RANGE, KeyExpr, Path, PathKind, RANGE, ROWID_SEEK, SEEK, SOME, full_path, table_rows,
-};
+use super::access::{KeyExpr, Path, PathKind, SOME, full_path, table_rows};
+use super::cost::{HALF_RANGE, RANGE, ROWID_SEEK, SEEK, nearness};
 use super::restrict::{Each, End, Restriction, RestrictionOp, ends};
 use crate::resolve::tree::{Expr, ROWID, Source, SourceId, SourceKind};
 use crate::schema::{IndexSource, Table};
@@ -104,7 +103,7 @@ pub(super) fn rowid_path<'e>(
         return Some(Path {
             kind: PathKind::RowidEqual(KeyExpr::Expr(restriction.value)),
             fixed: 0.0,
-            per_row: ROWID_SEEK,
+            per_row: ROWID_SEEK * nearness(table.page_count()),
             rows: 1.0,
             used: vec![restriction.term],
             each: None,

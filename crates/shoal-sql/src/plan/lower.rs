@@ -80,6 +80,7 @@ impl Compiler {
     ) -> Node {
         let Circumstances { select, output, top_n, is_limited, streams, distinct_group, asked } =
             circumstances;
+        self.gathers_keys = !is_limited || top_n.is_some() || draft.group.is_some();
         if let Some(group) = distinct_group.filter(|group| !(group.ordered && streams)) {
             let distinct = draft.distinct.take();
             draft.group = Some(group);

@@ -6,6 +6,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use shoal_store::{ColumnFinder, Pgno};
 
+use super::key_sets::key_sets;
 use super::lower::SelectDraft;
 use super::pipeline::{
     Access, Arm, End, GroupColumn, GroupInput, IndexAccess, KEYS_MAX, Operand, OutputPlace,
@@ -16,7 +17,7 @@ use super::{
     TableKey, TableScan, UnmatchedScan,
 };
 use crate::plan::{Code, Compiler, Predicate, Reg};
-use crate::session::forced::ForcedCarrier;
+use crate::session::forced::{Forced, ForcedCarrier};
 use crate::value::{Comparison, Value};
 
 /// Makes a select a pipeline; `None` for one that computes what pages do not tell.
@@ -125,12 +126,17 @@ fn lower_part(
         Operand::Field { record, field, .. } => Some((*record, *field)),
         Operand::Rowid { .. } | Operand::Constant(_) | Operand::Parameter(_) => None,
     });
+    let mut key_sets = match (without, around) {
+        (None, None) => key_sets(select, &steps, compiler),
+        _ => Box::default(),
+    };
     let (records, fields) = lowering.records(key);
     let mut number = |operand: &mut Operand| number_field(operand, &records);
     constant.iter_mut().for_each(|test| test.each_operand(&mut number));
     steps.iter_mut().for_each(|level| level.each_operand(&mut number));
     outputs.iter_mut().flatten().for_each(&mut number);
     group_input.iter_mut().for_each(|group| group.each_operand(&mut number));
+    key_sets.iter_mut().for_each(|set| number(&mut set.key));
     let levels: Box<[PipelineStep]> = steps.into();
     let walk =
         walk(&levels, &records, (outputs.as_deref(), group_input.as_ref()), (without, top_n));
@@ -140,6 +146,7 @@ fn lower_part(
     let output_record =
         of_rows.all(|place| place.record == output_record).then_some(usize::from(output_record));
     let is_joined = matches!(walk.all_rows(), Walk::IndexScan | Walk::LookupJoin);
+    let asks_keys = matches!(walk, Walk::LookupJoin | Walk::NestedLoop { .. });
     let given = match &outputs {
         Some(outputs) if is_joined && output_record.is_none() => {
             let given = outputs.iter().enumerate();
@@ -165,6 +172,7 @@ fn lower_part(
         marks: lowering.marks,
         skipped: without.map(|(_, mark)| mark),
         unmatched: Box::default(),
+        key_sets: if asks_keys { key_sets } else { Box::default() },
         forced: compiler.forced,
     })
 }
@@ -326,7 +334,7 @@ fn probe_node(pipeline: &Pipeline) -> ProbeWalk {
 
 /// A pipeline while it is made: the values of registers, and the columns wanted of each record.
 #[derive(Default)]
-struct Lowering {
+pub(super) struct Lowering {
     known: FxHashMap<Reg, Operand>,
     /// For each record the places that are wanted, and whether predicates read them.
     wanted: Vec<Vec<(usize, bool)>>,
@@ -337,7 +345,7 @@ struct Lowering {
 }
 
 impl Lowering {
-    fn new(compiler: &Compiler, around: Option<&FxHashSet<Reg>>) -> Lowering {
+    pub(super) fn new(compiler: &Compiler, around: Option<&FxHashSet<Reg>>) -> Lowering {
         let mut known = FxHashMap::default();
         for (reg, value) in &compiler.constants {
             known.insert(*reg, Operand::Constant(value.clone()));
@@ -352,7 +360,7 @@ impl Lowering {
         Lowering { known, ..Lowering::default() }
     }
 
-    fn record(&mut self) -> Option<usize> {
+    pub(super) fn record(&mut self) -> Option<usize> {
         self.wanted.push(Vec::new());
         (self.wanted.len() <= RECORDS_MAX).then_some(self.wanted.len() - 1)
     }
@@ -363,7 +371,7 @@ impl Lowering {
     }
 
     /// Notes where a record's columns go.
-    fn load(&mut self, record: usize, loads: &Loads) {
+    pub(super) fn load(&mut self, record: usize, loads: &Loads) {
         for load in &loads.columns {
             let (field, real, missing) = (load.place, load.real, load.missing.clone());
             self.known.insert(load.reg, Operand::Field { record, field, real, missing });
@@ -401,6 +409,7 @@ impl Lowering {
             scan,
             rows,
             estimate,
+            table_rows: _,
             measure: _,
             on,
             keeps_left,
@@ -501,7 +510,12 @@ impl Lowering {
     }
 
     /// The rows of a table by their rowids.
-    fn rows(&mut self, root: Pgno, range: &RowidRange, descending: bool) -> Option<Access> {
+    pub(super) fn rows(
+        &mut self,
+        root: Pgno,
+        range: &RowidRange,
+        descending: bool,
+    ) -> Option<Access> {
         Some(match range {
             RowidRange::Equal(key) => {
                 let key = self.key(key)?;
@@ -680,7 +694,7 @@ impl Lowering {
         Some(Some(End { value, inclusive, affinity, above_null: false }))
     }
 
-    fn tests(&mut self, codes: &[Code]) -> Option<Vec<Test>> {
+    pub(super) fn tests(&mut self, codes: &[Code]) -> Option<Vec<Test>> {
         let mut tests = Vec::with_capacity(codes.len());
         for code in codes {
             match code.predicate()? {
@@ -751,6 +765,40 @@ impl Lowering {
         let mut group = GroupInput { keys, arguments, more, kept, given: None };
         group.each_operand(&mut |operand| self.want(operand, false));
         Some(group)
+    }
+
+    /// A pipeline giving the rowids of the first of some steps, of rows joined by rowid.
+    pub(super) fn rowids_of(
+        mut self,
+        mut steps: Vec<PipelineStep>,
+        database: usize,
+        forced: Forced,
+    ) -> Pipeline {
+        let (records, fields) = self.records(None);
+        let mut number = |operand: &mut Operand| number_field(operand, &records);
+        steps.iter_mut().for_each(|step| step.each_operand(&mut number));
+        let outputs: Box<[Operand]> = Box::new([Operand::Rowid { record: 0 }]);
+        Pipeline {
+            walk: if steps.len() == 1 { Walk::TableScan } else { Walk::LookupJoin },
+            measure: 0,
+            probe: ProbeWalk::Loops,
+            constant: Box::default(),
+            levels: steps.into(),
+            records,
+            fields,
+            given: outputs.iter().map(OutputPlace::of).collect(),
+            outputs: Some(outputs),
+            group: None,
+            output_record: Some(0),
+            lookups: self.lookups.into(),
+            indexes: self.indexes.into(),
+            database,
+            marks: 0,
+            skipped: None,
+            unmatched: Box::default(),
+            key_sets: Box::default(),
+            forced,
+        }
     }
 
     /// Where each record's fields are kept, and how many there are. `key` is the first sort key of

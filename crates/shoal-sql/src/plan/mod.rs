@@ -8,8 +8,10 @@ mod code;
 mod column_table;
 mod compile;
 pub(crate) mod correlate;
+mod cost;
 mod explain;
 mod intersection;
+mod key_sets;
 mod keyed;
 mod lower;
 mod lower_pages;
@@ -31,6 +33,8 @@ use crate::Error;
 use crate::keep::SortPlan;
 use crate::parse::ast;
 use crate::resolve::encoding::in_utf16;
+use crate::resolve::factor::factor;
+use crate::resolve::imply::imply;
 use crate::resolve::push::push_down;
 use crate::resolve::tree::{Aggregate, OutputColumn, Query};
 use crate::resolve::{Around, Resolver};
@@ -101,6 +105,8 @@ pub(crate) struct SubqueryPlan {
     pub(crate) around: Box<[Reg]>,
     /// True where that alone decides what it gives, and that is worth being kept.
     pub(crate) is_decided: bool,
+    /// True where a rowid of a row around is among those: it seldom comes twice.
+    pub(crate) by_rowid: bool,
     /// True where running it costs so little that it is done for many rows before the first is
     /// given.
     pub(crate) is_short: bool,
@@ -134,6 +140,8 @@ pub(crate) struct Level {
     /// are behind it.
     pub(crate) rows: f64,
     pub(crate) estimate: f64,
+    /// About how many rows the table has, for one of a join whose size was looked at.
+    pub(crate) table_rows: Option<f64>,
     /// The number of its measure.
     pub(crate) measure: usize,
     /// The conditions that decide whether a row matches an outer join; others are in `filter`.
@@ -454,11 +462,15 @@ fn plan_with<'a>(
     if let Some(order) = utf16 {
         in_utf16(&mut query, order);
     }
+    factor(&mut query);
+    imply(&mut query);
     push_down(&mut query);
+    let mut compiler = Compiler::default();
     if let Some(txns) = txns {
         sample::sample(&query, txns);
+        // A statement with writes may change rows kept by a run before.
+        compiler.runs = 1.0;
     }
-    let mut compiler = Compiler::default();
     compiler.made_once = resolver.made_once();
     compiler.utf16 = utf16.is_some();
     compiler.in_words = in_words;

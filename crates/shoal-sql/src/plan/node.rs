@@ -275,6 +275,7 @@ impl Node {
         let by_key = match &level.scan {
             Scan::Table(scan) => matches!(scan.range, RowidRange::Equal(_)),
             Scan::Index(scan) => !scan.equal.is_empty(),
+            Scan::Hash(scan) => !scan.keys.is_empty() && !scan.rebuild,
             _ => false,
         };
         by_key && !level.keeps_left && !level.keeps_right

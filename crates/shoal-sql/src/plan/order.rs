@@ -2,15 +2,13 @@
 //! is asked for.
 
 use super::access::{Frame, KeyExpr, Path, PathKind, Sources, best, reads_of};
+use super::cost::HASHED;
 use super::keyed::{KeyColumn, key_columns};
 use crate::resolve::tree::{Aggregate, Expr, Key, OrderKey, ROWID, Select, Source, SourceKind};
 use crate::value::Collation;
 
-/// About what it costs to find a row's group by a hash.
-const HASHED: f64 = 3.0;
-
 /// More sources than this are ordered step by step instead of by trying every order.
-const EXHAUSTIVE_MAX: usize = 8;
+const EXHAUSTIVE_MAX: usize = 10;
 
 /// The order that rows are asked for in.
 pub(super) struct Wanted<'e> {
@@ -61,7 +59,8 @@ pub(super) fn count<'e>(frame: &Frame<'e>, select: &Select) -> Option<Choice<'e>
         PathKind::Index { index: Some(number), .. } => table.indexes[*number].page_count(),
         _ => table.page_count(),
     };
-    let paths = frame.paths(0, 0).into_iter();
+    let paths = frame.paths(0, 0);
+    let paths = paths.iter().cloned();
     let mut paths: Vec<(f64, Path<'e>)> =
         paths.filter_map(|path| Some((pages(&path)?, path))).collect();
     // Of equal trees the table is taken.
@@ -102,7 +101,7 @@ pub(super) fn choose<'e>(frame: &Frame<'e>, wanted: Option<&Wanted<'e>>) -> Choi
         if required(frame.sources, place) != 0 {
             continue;
         }
-        for path in frame.paths(place, 0) {
+        for path in frame.paths(place, 0).iter().cloned() {
             let Some(descending) = serves(place, &path) else { continue };
             let sorted = order(frame, Some((place, &path)));
             let cost = sorted.cost * share(sorted.rows);
@@ -166,28 +165,47 @@ fn exhaustive(frame: &Frame<'_>, first: Option<(usize, &Path<'_>)>) -> Partial {
     let sources = frame.sources;
     let full: usize = (1 << sources.len()) - 1;
     let start = first.map_or(0, |(place, _)| 1 << place);
-    let mut cheapest: Vec<Option<Partial>> = vec![None; full + 1];
-    cheapest[start] = Some(Partial::start(first));
+    let required: Vec<Sources> = (0..sources.len()).map(|place| required(sources, place)).collect();
+    let mut cheapest: Vec<Option<Step>> = vec![None; full + 1];
+    let begun = Partial::start(first);
+    cheapest[start] = Some(Step { cost: begun.cost, rows: begun.rows, last: usize::MAX });
     for known in start..full {
-        let Some(partial) = cheapest[known].clone() else { continue };
+        let Some(before) = cheapest[known] else { continue };
         let set = known as Sources;
         for place in 0..sources.len() {
-            if set & 1 << place != 0 || required(sources, place) & !set != 0 {
+            if set & 1 << place != 0 || required[place] & !set != 0 {
                 continue;
             }
-            let path = best(frame, place, set, partial.rows);
-            let cost = partial.cost + path.fixed + partial.rows * path.per_row;
+            let (paths, number) = frame.cheapest(place, set, before.rows);
+            let Some(path) = paths.get(number) else { continue };
+            let cost = before.cost + path.fixed + before.rows.max(1.0) * path.per_row;
             let slot = &mut cheapest[known | 1 << place];
             // Of equal costs the one found first stays, which keeps the order written.
-            if slot.as_ref().is_none_or(|other| cost < other.cost) {
-                let mut order = partial.order.clone();
-                order.push(place);
-                *slot = Some(Partial { cost, rows: partial.rows * path.rows, order });
+            if slot.is_none_or(|other| cost < other.cost) {
+                *slot = Some(Step { cost, rows: before.rows * path.rows, last: place });
             }
         }
     }
     let written = || Partial { order: (0..sources.len()).collect(), ..Partial::default() };
-    cheapest.swap_remove(full).unwrap_or_else(written)
+    let Some(Step { cost, rows, .. }) = cheapest[full] else { return written() };
+    let mut order = Vec::with_capacity(sources.len());
+    let mut known = full;
+    while known != start {
+        let Some(step) = cheapest[known] else { return written() };
+        order.push(step.last);
+        known &= !(1 << step.last);
+    }
+    order.extend(first.map(|(place, _)| place));
+    order.reverse();
+    Partial { cost, rows, order }
+}
+
+/// The cheapest way to have read a set of sources, and the one read last.
+#[derive(Clone, Copy)]
+struct Step {
+    cost: f64,
+    rows: f64,
+    last: usize,
 }
 
 /// The cheapest next source, again and again.
@@ -201,7 +219,7 @@ fn greedy(frame: &Frame<'_>, first: Option<(usize, &Path<'_>)>) -> Partial {
             .filter(|&place| required(sources, place) & !known == 0)
             .map(|place| {
                 let path = best(frame, place, known, partial.rows);
-                (place, path.fixed + partial.rows * path.per_row, path.rows)
+                (place, path.fixed + partial.rows.max(1.0) * path.per_row, path.rows)
             })
             .min_by(|a, b| a.1.total_cmp(&b.1));
         let Some((place, cost, found)) = next else { break };

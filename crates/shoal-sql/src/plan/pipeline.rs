@@ -115,8 +115,18 @@ pub(crate) struct Pipeline {
     /// For each table of which rows stay without a match: the select of those, whose rows come
     /// behind these.
     pub(crate) unmatched: Box<[Pipeline]>,
+    /// Keys gathered before the scan of a lookup join: see [`super::key_sets`].
+    pub(crate) key_sets: Box<[KeySetPlan]>,
     /// Choices that a test made in the place of the planner.
     pub(crate) forced: Forced,
+}
+
+/// A set of rowids, and the key of a scan to be looked for.
+#[derive(Debug)]
+pub(crate) struct KeySetPlan {
+    pub(crate) key: Operand,
+    /// The pipeline gathering the rowids, of its first record.
+    pub(crate) pipeline: Pipeline,
 }
 
 #[derive(Debug)]

@@ -141,6 +141,7 @@ fn feed(levels: &mut Vec<Level>, count: usize, compiler: &Compiler) -> bool {
             scan: Scan::Columns(Box::new(scan)),
             rows: last.rows,
             estimate: last.estimate,
+            table_rows: None,
             measure: first.measure,
             on: Vec::new(),
             keeps_left: false,

@@ -41,6 +41,9 @@ fn sample_select(select: &Select, txns: Txns<'_>) {
                     && let Ok(txn) = txns.of(table.database)
                 {
                     table.sample(txn);
+                    if !alone {
+                        table.sample_rows(txn);
+                    }
                 }
             }
             SourceKind::Taken(_) | SourceKind::Module { .. } => {}

@@ -1,6 +1,9 @@
 //! Planning of one `SELECT`: a loop per source, each condition at the first loop that can tell.
 
-use super::access::{Equality, Frame, KeyExpr, Path, PathKind, Sources, Term, best, reads_of};
+use super::access::{
+    Equality, Frame, KeyExpr, KnownPaths, Path, PathKind, Sources, Term, best, reads_of,
+};
+use super::cost::Estimates;
 use super::explain::{label, name};
 use super::lower::{Asked, Circumstances, DistinctDraft, SelectDraft};
 use super::node::Node;
@@ -13,6 +16,7 @@ use super::{
 };
 use crate::keep::{SortKey, SortPlan};
 use crate::plan::{Code, Compiler, Reg};
+use crate::resolve::imply::classes;
 use crate::resolve::tree::{
     Expr, IndexHint, Key, OrderKey, ROWID, Select, Source, SourceId, SourceKind,
 };
@@ -93,8 +97,16 @@ impl Compiler {
         let RowOrder { order_by, limit, chooses, has_limit, asked } = order;
         let sources = &select.sources;
         let terms = terms(select);
-        let frame =
-            Frame { sources, terms: &terms, needed: needed(select, order_by), forced: self.forced };
+        let classes = classes(&select.conjuncts, sources);
+        let frame = Frame {
+            sources,
+            terms: &terms,
+            needed: needed(select, order_by),
+            forced: self.forced,
+            runs: self.runs,
+            estimates: Estimates::new(sources, &terms, &classes),
+            known_paths: KnownPaths::default(),
+        };
         let wanted = wanted(select, order_by, limit);
         let count = order::count(&frame, select);
         // Whatever tree is asked for, the number of rows is the same.
@@ -155,10 +167,14 @@ impl Compiler {
             level.estimate = rows;
             drafts.push(level);
         }
+        defer(&mut drafts, sources);
+        let runs = self.runs;
         for draft in &mut drafts {
             draft.query = queries[draft.place].take();
+            self.runs = runs_within(runs, draft.estimate);
             self.compile_draft(draft, sources);
         }
+        self.runs = runs_within(runs, rows);
 
         let mut group = self.plan_group(select, order_by);
         if let Some(group) = &mut group {
@@ -183,6 +199,7 @@ impl Compiler {
                 next += 1;
             }
         }
+        self.runs = runs;
         let mut levels = Vec::with_capacity(drafts.len());
         for (number, draft) in drafts.into_iter().enumerate() {
             let descending = number == 0 && descending == Some(true);
@@ -539,6 +556,10 @@ impl Compiler {
             scan,
             rows: draft.path.rows,
             estimate: draft.estimate,
+            table_rows: match &source.kind {
+                SourceKind::Table(table) => table.row_count(),
+                _ => None,
+            },
             measure: self.measure(),
             on: draft.on_codes,
             keeps_left: source.keeps_left(),
@@ -636,6 +657,7 @@ fn draft<'e>(
         }
         placed[index] = true;
         let alone = term.reads == 1 << place
+            && (!hash || only_reads(term.expr, sources[place].id))
             && (term.on.is_some() || !keeps)
             && !sources[place].keeps_right();
         if hash && alone {
@@ -647,6 +669,39 @@ fn draft<'e>(
         }
     }
     draft
+}
+
+/// Moves conditions running a query for each row behind the joins leaving fewer rows to ask.
+fn defer(drafts: &mut [Draft<'_>], sources: &[Source]) {
+    if drafts.len() < 2 || sources.iter().any(Source::keeps_right) {
+        return;
+    }
+    let runs = |expr: &Expr| {
+        let mut found = false;
+        expr.walk(&mut |part| found |= part.query().is_some_and(|query| query.correlated));
+        found
+    };
+    for number in 0..drafts.len() {
+        let rest = drafts[number..].iter().enumerate();
+        let fewest = rest.min_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
+        let to = number + fewest.map_or(0, |(behind, _)| behind);
+        if drafts[to].estimate > DEFERRED * drafts[number].estimate {
+            continue;
+        }
+        let filter = std::mem::take(&mut drafts[number].filter);
+        let (deferred, kept): (Vec<&Expr>, Vec<&Expr>) =
+            filter.into_iter().partition(|expr| runs(expr));
+        drafts[number].filter = kept;
+        drafts[to].filter.extend(deferred);
+    }
+}
+
+/// Largest share of rows left by joins for a query to be asked behind them.
+const DEFERRED: f64 = 0.7;
+
+/// Estimated runs of a query run for each of some rows. Of rows left by conditions more were asked.
+fn runs_within(runs: f64, rows: f64) -> f64 {
+    if runs > 0.0 { runs.max(1.0) * (2.0 * rows).max(1.0) } else { 0.0 }
 }
 
 /// For each source the columns that anything reads.

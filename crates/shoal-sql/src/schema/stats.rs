@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use shoal_store::{BtreeKind, KeyColumn, KeyOrder, Page, Record, Transaction, ValueRef};
 
+use super::row_sample::RowSample;
 use super::{Index, Schema, Table};
 use crate::value::Value;
 
@@ -19,6 +20,8 @@ pub(crate) struct TreeStats {
     analysed: OnceLock<Keys>,
     /// `None` where the tree could not be looked into.
     sampled: OnceLock<Option<Sampled>>,
+    /// Rows of a table; `None` where there is no looking at them.
+    rows: OnceLock<Option<RowSample>>,
 }
 
 /// The number of rows, and the number of rows with equal values in the first columns of the key, by
@@ -90,6 +93,16 @@ impl Table {
         let mut analysed = analysed.filter_map(|stats| stats.analysed.get());
         let keys = analysed.next().or_else(|| self.stats.keys());
         keys.map(|keys| keys.rows)
+    }
+
+    /// Takes a sample of the rows, unless there is one.
+    pub(crate) fn sample_rows(&self, txn: &Transaction) {
+        self.stats.rows.get_or_init(|| RowSample::take(self, txn));
+    }
+
+    /// The sample of the rows, where one was taken.
+    pub(crate) fn row_sample(&self) -> Option<&RowSample> {
+        self.stats.rows.get()?.as_ref()
     }
 
     /// Estimated number of pages read for each row by a walk over the table.

@@ -10,7 +10,7 @@ use super::{Columns, Readable, World};
 use crate::Error;
 use crate::exec::Machine;
 use crate::exec::group::{Groups, Stop, ranges_to_merge};
-use crate::exec::pipeline::{EVERYWHERE, Memory};
+use crate::exec::pipeline::{EVERYWHERE, KeySets, Memory};
 use crate::plan::{GroupPlan, GroupScan, PipelineScan};
 use crate::value::{Value, ValueRef};
 
@@ -27,7 +27,8 @@ impl Groups {
     ) -> Result<(), Error> {
         let txn = machine.txn(piped.pipeline.database)?;
         let parameters = &*Arc::clone(&machine.parameters);
-        let taker = Taker { plan, piped, group, parameters };
+        let sets = piped.pipeline.gather_keys(txn, parameters)?;
+        let taker = Taker { plan, piped, group, parameters, sets };
         // Queries keep their state in the machine, so such scans are not parted.
         let ranges = match piped.runs_query {
             true => Vec::new(),
@@ -52,6 +53,7 @@ struct Taker<'p> {
     piped: &'p PipelineScan,
     group: &'p GroupScan,
     parameters: &'p [Value],
+    sets: Option<KeySets>,
 }
 
 impl Taker<'_> {
@@ -67,6 +69,7 @@ impl Taker<'_> {
         let (pipeline, parameters) = (&self.piped.pipeline, self.parameters);
         let outputs = pipeline.outputs.as_deref().unwrap_or_default();
         let mut memory = Memory::new(pipeline);
+        memory.give_sets(self.sets.clone());
         let mut columns = Columns::default();
         if pipeline.is_scan() {
             return pipeline.for_each_within(txn, parameters, &mut memory.leaf, range, |rows| {
@@ -100,7 +103,7 @@ impl Taker<'_> {
         columns: &mut Columns,
         rows: &impl Readable,
     ) -> Result<(), Error> {
-        let Taker { plan, piped, group, parameters } = *self;
+        let Taker { plan, piped, group, parameters, .. } = *self;
         let session = machine.session;
         let mut world = World { table: &piped.table, machine };
         columns.take(rows, (piped.early, piped.registers.len()), &piped.conditions, &mut world);

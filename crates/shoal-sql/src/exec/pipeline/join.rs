@@ -10,9 +10,10 @@
 use shoal_store::{ColumnPlace, Corrupt, LeafCell, Page, Pgno, TableLookup, Transaction};
 
 use super::index::{Keys, make_keys};
+use super::key_sets::KeySets;
 use super::leaf::{Begin, CHUNK, Entries, LeafScan, Pause};
 use super::leaf_rows::{LeafRows, RowRef};
-use super::prepared::IntRange;
+use super::prepared::{IntRange, keep as keep_rows};
 use super::run::{Memory, OVERFLOW_BYTES_MAX, Start, field_value, parameter, rowid_of_value};
 use super::slots::{Base, Slots, fixed};
 use crate::Error;
@@ -41,6 +42,10 @@ pub(super) struct JoinMemory {
     places: Vec<ColumnPlace>,
     stored: Vec<u8>,
     long: Vec<LongValue>,
+    /// The key sets of the run.
+    sets: Option<KeySets>,
+    /// Sets gathered for the next run by somebody else.
+    given_sets: Option<KeySets>,
 }
 
 /// A value of a joined row, left in its place.
@@ -57,6 +62,28 @@ struct LongValue {
 const COPIED_BYTES_MAX: u32 = 256;
 
 impl JoinMemory {
+    /// Begins a run: gathers its key sets, unless somebody did.
+    pub(super) fn begin_sets(
+        &mut self,
+        pipeline: &Pipeline,
+        txn: &Transaction,
+        parameters: &[Value],
+    ) -> Result<(), Error> {
+        let given = self.given_sets.take();
+        self.sets = if given.is_some() { given } else { pipeline.gather_keys(txn, parameters)? };
+        Ok(())
+    }
+
+    /// The key sets of the run.
+    pub(super) fn sets(&self) -> Option<&KeySets> {
+        self.sets.as_ref()
+    }
+
+    /// Has the next run ask these sets in place of gathering its own.
+    pub(super) fn give_sets(&mut self, sets: Option<KeySets>) {
+        self.given_sets = sets;
+    }
+
     /// Forgets the rows not yet given.
     pub(super) fn clear(&mut self) {
         self.far.clear();
@@ -276,6 +303,9 @@ impl<'a, 't> JoinScan<'a, 't> {
             memory.begin_marks(pipeline);
         }
         let Memory { leaf, join, marks, lookups, indexes, keys, place, walk, .. } = memory;
+        if start == Start::Fresh {
+            join.begin_sets(pipeline, txn, parameters)?;
+        }
         let (Some(level), Some(first)) = (pipeline.levels.first(), pipeline.records.first()) else {
             return Ok(None);
         };
@@ -362,6 +392,13 @@ impl<'a, 't> JoinScan<'a, 't> {
         let mut selected = [0; CHUNK];
         let mut wanted = rows.len();
         selected[..wanted].copy_from_slice(rows.selected());
+        if let Some(sets) = &self.memory.sets {
+            for (plan, set) in self.pipeline.key_sets.iter().zip(&**sets) {
+                wanted = keep_rows(&mut selected, wanted, |row| {
+                    set.may_have(rows.value_at(row, &plan.key))
+                });
+            }
+        }
         let mut step = Step {
             rows,
             txn: self.txn,

@@ -12,13 +12,14 @@ use shoal_store::{
 
 use super::ascending::RowAt;
 use super::index::{ENTRIES_BEFORE_LAST, Limits};
+use super::key_sets::KeySet;
 use super::leaf_rows::{LazyRow, LeafRows, RowRef};
-use super::prepared::PreparedTest;
+use super::prepared::{PreparedTest, keep};
 use super::run::{OVERFLOW_BYTES_MAX, rowids, seek_first};
 use super::slots::fixed;
 use crate::Error;
 use crate::keep::matched::MatchedRows;
-use crate::plan::pipeline::{Access, End, IndexAccess, Pipeline, RecordPlan, Test};
+use crate::plan::pipeline::{Access, End, IndexAccess, KeySetPlan, Pipeline, RecordPlan, Test};
 use crate::value::Value;
 
 /// Most rows taken from a leaf at a time.
@@ -89,11 +90,57 @@ impl LeafMemory {
             + self.fields.capacity() * size_of::<ColumnPlace>()
     }
 
-    fn make_ready(&mut self, tests: &[Test], parameters: &[Value]) {
+    pub(super) fn make_ready(&mut self, tests: &[Test], parameters: &[Value]) {
         self.cells.resize(CHUNK, LeafCell::default());
         self.ready.clear();
         let numbered = tests.iter().enumerate();
         self.ready.extend(numbered.map(|(at, test)| PreparedTest::of(at, test, parameters)));
+    }
+
+    /// Narrows rows of a leaf to the ones meeting conditions made ready; gives their number, and
+    /// `None` where some continue on overflow pages.
+    ///
+    /// # Errors
+    /// Errors of the file.
+    pub(super) fn select(
+        &mut self,
+        (page, within): (&Page<'_>, std::ops::Range<usize>),
+        plan: &RecordPlan,
+        (tests, sets, parameters): (&[Test], Option<(&[KeySetPlan], &[KeySet])>, &[Value]),
+        selected: &mut [u8; CHUNK],
+    ) -> Result<Option<usize>, Error> {
+        let LeafMemory { ready, cells, fields, .. } = self;
+        let cells = &mut cells[..within.len()];
+        let (count, has_overflow) = page.leaf_cells(within.start, cells).map_err(Error::corrupt)?;
+        let stride = plan.places.len();
+        if has_overflow || count != within.len() || plan.early.is_empty() {
+            return Ok(None);
+        }
+        // One row more: the last row's borrowed slice reaches beyond its own fields.
+        if fields.len() < (count + 1) * stride {
+            fields.resize((count + 1) * stride, ColumnPlace::MISSING);
+        }
+        plan.early.find_cells(page.bytes(), cells, fields, stride).map_err(Error::corrupt)?;
+        let rows = LeafRows {
+            page: *page,
+            far: &[],
+            cells,
+            selected: &[],
+            has_overflow,
+            fields: &fields[..count * stride],
+            stride,
+            parameters,
+        };
+        *selected = EVERY;
+        let mut wanted = count;
+        for test in &*ready {
+            wanted = test.select(tests, rows, selected, wanted);
+        }
+        let (plans, sets) = sets.unwrap_or_default();
+        for (plan, set) in plans.iter().zip(sets) {
+            wanted = keep(selected, wanted, |row| set.may_have(rows.value_at(row, &plan.key)));
+        }
+        Ok(Some(wanted))
     }
 
     /// Forgets the rows not yet given.

@@ -13,8 +13,9 @@
 //! | nested loop | `run`, `index`, `any`: one loop in the other |
 //! | count | `rows`: the cell counts of leaves |
 //!
-//! `probe` runs pipelines within expressions for one row around them, `set` and `ascending` compare
-//! the rows of several, `slots` keeps rows of nested loops, `each` and `rows` give rows out.
+//! `key_sets` gathers the rowids a lookup join asks before looking rows up. `probe` runs pipelines
+//! within expressions for one row around them, `set` and `ascending` compare the rows of several,
+//! `slots` keeps rows of nested loops, `each` and `rows` give rows out.
 
 mod any;
 mod ascending;
@@ -22,6 +23,7 @@ mod common;
 mod each;
 mod index;
 mod join;
+mod key_sets;
 mod leaf;
 mod leaf_rows;
 mod prepared;
@@ -34,6 +36,7 @@ mod set;
 mod slots;
 
 pub(crate) use each::{ManyRows, RowView};
+pub(crate) use key_sets::KeySets;
 pub(crate) use leaf::{CHUNK, EVERYWHERE, LeafMemory};
 pub(crate) use leaf_rows::{LazyRow, LeafRows};
 pub(crate) use rows::PipelineRows;

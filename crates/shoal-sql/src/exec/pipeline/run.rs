@@ -8,7 +8,8 @@ use shoal_store::{
 use super::any::AnyMemory;
 use super::ascending::KeptRows;
 use super::join::JoinMemory;
-use super::leaf::LeafMemory;
+use super::key_sets::KeySets;
+use super::leaf::{CHUNK, LeafMemory};
 use super::set::SetMemory;
 use super::slots::{Base, Slots, fixed};
 use crate::Error;
@@ -88,6 +89,11 @@ impl Memory {
             walk: None,
             any: AnyMemory::default(),
         }
+    }
+
+    /// Has the next run of a lookup join ask key sets gathered already.
+    pub(crate) fn give_sets(&mut self, sets: Option<KeySets>) {
+        self.join.give_sets(sets);
     }
 
     /// Takes over the matches noted by the select before: this one gives its unmatched rows.
@@ -202,6 +208,9 @@ impl<'a, 't> LoopRun<'a, 't> {
         let start = std::mem::replace(&mut self.memory.start, Start::Done);
         if start == Start::Fresh {
             self.memory.begin_marks(pipeline);
+            if !pipeline.key_sets.is_empty() {
+                self.memory.join.begin_sets(pipeline, self.txn, self.parameters)?;
+            }
         }
         match &level.access {
             Access::Rows { root, low, high, descending } => {
@@ -237,23 +246,34 @@ impl<'a, 't> LoopRun<'a, 't> {
                     }
                     return Ok(());
                 }
+                let mut chooser = LeafChooser::new(self);
                 while more {
                     let Some((page, first)) = cursor.leaf() else { return Ok(()) };
                     let count = page.cell_count();
                     // Rowids ascend, so one comparison tells for the whole leaf.
                     let inside =
                         high == i64::MAX || page.rowid(count - 1).map_err(Error::corrupt)? <= high;
+                    let (mut chosen, mut chunk, mut warm) = ([0; CHUNK], 0..0, first);
                     for index in first..count {
+                        if index >= first + chunk.end {
+                            chunk = index - first..(index - first + CHUNK).min(count - first);
+                            let rows = first + chunk.start..first + chunk.end;
+                            chooser.choose(self, &page, rows, &mut chosen)?;
+                        }
+                        if chosen[index - first - chunk.start] == 0 {
+                            continue;
+                        }
                         if !inside && page.rowid(index).map_err(Error::corrupt)? > high {
                             return Ok(());
                         }
                         if let Walk::NestedLoop { prefetch: Some((place, lookup)) } = pipeline.walk
-                            && (index - first).is_multiple_of(BATCH)
+                            && index >= warm
                             && self.memory.lookups[lookup].is_large(self.txn)
                         {
                             let rows =
                                 (index..count).map_while(|index| page.table_leaf(index).ok());
                             self.warm(lookup, place, rows.map(|cell| cell.payload));
+                            warm = index + BATCH;
                         }
                         if let Some(rows) = &mut self.memory.leaf.skipped
                             && rows.contains(page.rowid(index).map_err(Error::corrupt)?)?
@@ -535,6 +555,59 @@ impl<'a, 't> LoopRun<'a, 't> {
         tests.iter().all(|test| test.holds(|operand| self.value(operand)))
     }
 }
+
+/// Asks the conditions of the outermost loop of many rows of a leaf together, so that few rows are
+/// made current one by one; the loop asks the chosen ones again.
+struct LeafChooser {
+    /// False where conditions read other rows, and once they were found to leave most rows.
+    is_choosing: bool,
+}
+
+impl LeafChooser {
+    fn new(run: &mut LoopRun<'_, '_>) -> LeafChooser {
+        let level = &run.pipeline.levels[0];
+        let own = |test: &Test| {
+            test.operands().all(|operand| operand.is_at_most_of(level.record))
+                && test.operands().any(|operand| operand.is_field_of(level.record))
+        };
+        let asks = !level.filter.is_empty() || !run.pipeline.key_sets.is_empty();
+        let is_choosing = level.record == 0 && asks && level.filter.iter().all(own);
+        if is_choosing {
+            run.memory.leaf.make_ready(&level.filter, run.parameters);
+        }
+        LeafChooser { is_choosing }
+    }
+
+    /// Sets one flag for each of the rows to be looked at.
+    fn choose(
+        &mut self,
+        run: &mut LoopRun<'_, '_>,
+        page: &Page<'_>,
+        rows: std::ops::Range<usize>,
+        chosen: &mut [u8; CHUNK],
+    ) -> Result<(), Error> {
+        *chosen = [1; CHUNK];
+        if !self.is_choosing {
+            return Ok(());
+        }
+        let plan = &run.pipeline.records[0];
+        let tests = &run.pipeline.levels[0].filter;
+        let mut selected = [0; CHUNK];
+        let Memory { leaf, join, .. } = &mut *run.memory;
+        let sets = join.sets().map(|sets| (&*run.pipeline.key_sets, &**sets));
+        let asked = (&**tests, sets, run.parameters);
+        let found = leaf.select((page, rows.clone()), plan, asked, &mut selected)?;
+        if let Some(count) = found {
+            *chosen = [0; CHUNK];
+            selected[..count].iter().for_each(|&row| chosen[usize::from(row)] = 1);
+            self.is_choosing = rows.len() < CHUNK_MIN || count < rows.len() - rows.len() / 4;
+        }
+        Ok(())
+    }
+}
+
+/// Fewest rows of a leaf telling whether most rows are chosen.
+const CHUNK_MIN: usize = 8;
 
 /// Locates columns of a record taking all of `bytes`; they go to the front of `fields`.
 #[inline]

@@ -1,0 +1,239 @@
+//! Conditions implied by others: `a = c` by `a = b AND b = c`, `b = 3` by `a = b AND a = 3`, and
+//! an inner join where a condition refuses the rows of NULLs added by an outer join.
+//!
+//! An equality carries over where both comparisons follow one order of values: between columns of
+//! tables with one affinity, under one collation. Plans take a condition implied by the others for
+//! granted ([`Class`]): another way to rows, without a test of each.
+
+use rustc_hash::FxHashMap;
+
+use super::tree::{Expr, Query, ROWID, Select, Source, SourceId, SourceKind};
+use crate::value::{Affinity, Collation, CompareOp, Comparison};
+
+/// Most columns of one class: their pairs grow by the square.
+const CLASS_MAX: usize = 6;
+
+/// Adds the implied conditions of all selects of a query.
+pub(crate) fn imply(query: &mut Query) {
+    query.each_select_mut(&mut |select| {
+        turn_inner(select);
+        imply_select(select);
+    });
+}
+
+/// Columns equal to each other in the rows of a select.
+pub(crate) struct Class {
+    pub(crate) columns: Vec<(SourceId, usize)>,
+    affinity: Affinity,
+    collation: Collation,
+}
+
+impl Class {
+    /// True where all implied conditions of the class were added, and one equality of two sources
+    /// tells of all their columns in the class.
+    pub(crate) fn is_transitive(&self) -> bool {
+        let alone = |(source, _): &(SourceId, usize)| {
+            self.columns.iter().filter(|(other, _)| other == source).count() == 1
+        };
+        self.columns.len() <= CLASS_MAX && self.columns.iter().all(alone)
+    }
+
+    pub(crate) fn has(&self, expr: &Expr) -> bool {
+        matches!(expr, Expr::Column { source, column }
+            if self.columns.contains(&(*source, *column)))
+    }
+}
+
+/// The classes of equal columns made by a list of conditions.
+pub(crate) fn classes(conditions: &[Expr], sources: &[Source]) -> Vec<Class> {
+    let mut classes: Vec<Class> = Vec::new();
+    if sources.len() < 2 {
+        return classes;
+    }
+    for condition in conditions {
+        let Some((rule, left, right)) = equality(condition) else { continue };
+        let (Some(of_left), Some(of_right)) = (kind(left, sources), kind(right, sources)) else {
+            continue;
+        };
+        let fits = of_left == of_right && (of_left != Affinity::Blob) && left.0 != right.0;
+        if !fits {
+            continue;
+        }
+        let collation = rule.collation;
+        let place = |column, classes: &[Class]| {
+            classes.iter().position(|class| {
+                class.columns.contains(&column)
+                    && (class.affinity, class.collation) == (of_left, collation)
+            })
+        };
+        match (place(left, &classes), place(right, &classes)) {
+            (Some(one), Some(other)) if one == other => {}
+            (Some(one), Some(other)) => {
+                let columns = classes[other].columns.clone();
+                classes[one].columns.extend(columns);
+                classes.remove(other);
+            }
+            (Some(one), None) => classes[one].columns.push(right),
+            (None, Some(other)) => classes[other].columns.push(left),
+            (None, None) => {
+                let columns = vec![left, right];
+                classes.push(Class { columns, affinity: of_left, collation });
+            }
+        }
+    }
+    classes
+}
+
+/// An equality of two columns.
+fn equality(condition: &Expr) -> Option<(&Comparison, (SourceId, usize), (SourceId, usize))> {
+    let Expr::Compare(rule, left, right) = condition else { return None };
+    let column = |expr: &Expr| match expr {
+        Expr::Column { source, column } => Some((*source, *column)),
+        _ => None,
+    };
+    (rule.op == CompareOp::Equal).then_some(())?;
+    Some((rule, column(left)?, column(right)?))
+}
+
+/// The affinity of a table's column; `None` for a column of anything else.
+fn kind((source, column): (SourceId, usize), sources: &[Source]) -> Option<Affinity> {
+    let source = sources.iter().find(|known| known.id == source)?;
+    let SourceKind::Table(table) = &source.kind else { return None };
+    match column {
+        ROWID => Some(Affinity::Integer),
+        column => table.columns.get(column).map(|column| column.affinity),
+    }
+}
+
+fn imply_select(select: &mut Select) {
+    if select.sources.iter().any(Source::keeps_right) {
+        return;
+    }
+    let classes = classes(&select.conjuncts, &select.sources);
+    for class in classes.iter().filter(|class| class.columns.len() <= CLASS_MAX) {
+        add_equalities(select, class);
+        add_constants(select, class);
+    }
+}
+
+/// Adds the equality of each two columns of a class.
+fn add_equalities(select: &mut Select, class: &Class) {
+    let rule = select.conjuncts.iter().find_map(|condition| match equality(condition) {
+        Some((rule, left, _)) if class.columns.contains(&left) => Some(*rule),
+        _ => None,
+    });
+    let Some(rule) = rule.map(|rule| Comparison { collation: class.collation, ..rule }) else {
+        return;
+    };
+    for (number, left) in class.columns.iter().enumerate() {
+        for right in &class.columns[number + 1..] {
+            let known = select.conjuncts.iter().any(|condition| {
+                equality(condition)
+                    .is_some_and(|(_, a, b)| (a, b) == (*left, *right) || (b, a) == (*left, *right))
+            });
+            if !known && left.0 != right.0 {
+                let column = |&(source, column): &(SourceId, usize)| {
+                    Box::new(Expr::Column { source, column })
+                };
+                select.conjuncts.push(Expr::Compare(rule, column(left), column(right)));
+            }
+        }
+    }
+}
+
+/// Adds the conditions on one column of a class to the others: comparisons with constants, and
+/// lists of constants.
+fn add_constants(select: &mut Select, class: &Class) {
+    let fixed = |expr: &Expr| matches!(expr, Expr::Const(_) | Expr::Parameter(_));
+    let follows = |affinity: Option<Affinity>, collation| {
+        let kind = |own: Affinity| {
+            own == class.affinity || own.is_numeric() && class.affinity.is_numeric()
+        };
+        collation == class.collation && affinity.is_none_or(kind)
+    };
+    let mut found: FxHashMap<(SourceId, usize), Vec<Expr>> = FxHashMap::default();
+    let subject = |expr: &Expr| match expr {
+        Expr::Column { source, column } if class.has(expr) => Some((*source, *column)),
+        _ => None,
+    };
+    for condition in &select.conjuncts {
+        let of = match condition {
+            Expr::Compare(rule, left, right)
+                if follows(rule.affinity, rule.collation)
+                    && !matches!(
+                        rule.op,
+                        CompareOp::Is | CompareOp::IsNot | CompareOp::NotEqual
+                    ) =>
+            {
+                match (subject(left), subject(right)) {
+                    (Some(of), None) if fixed(right) => Some(of),
+                    (None, Some(of)) if fixed(left) => Some(of),
+                    _ => None,
+                }
+            }
+            Expr::InList { expr, not: false, list, affinity, collation }
+                if follows(*affinity, *collation) && list.iter().all(fixed) =>
+            {
+                subject(expr)
+            }
+            _ => None,
+        };
+        if let Some(of) = of {
+            found.entry(of).or_default().push(condition.clone());
+        }
+    }
+    for ((source, column), conditions) in found {
+        for &(other, place) in &class.columns {
+            if (other, place) == (source, column) {
+                continue;
+            }
+            for condition in &conditions {
+                let mut implied = condition.clone();
+                implied.parts_mut(&mut |part| {
+                    if class.has(part) {
+                        *part = Expr::Column { source: other, column: place };
+                    }
+                });
+                if !select.conjuncts.iter().any(|known| known.is_same(&implied)) {
+                    select.conjuncts.push(implied);
+                }
+            }
+        }
+    }
+}
+
+/// Makes an inner join of a left join whose added rows no condition of the `WHERE` lets through.
+fn turn_inner(select: &mut Select) {
+    let Select { sources, conjuncts, .. } = select;
+    if sources.iter().any(Source::keeps_right) {
+        return;
+    }
+    for place in (0..sources.len()).rev() {
+        let source = &mut sources[place];
+        let id = source.id;
+        if source.keeps_left()
+            && matches!(source.kind, SourceKind::Table(_))
+            && conjuncts.iter().any(|condition| refuses_null(condition, id))
+            && let Some(join) = source.join.take()
+        {
+            conjuncts.extend(join.on);
+        }
+    }
+}
+
+/// True where a condition is never true of a row of NULLs in all columns of a source.
+fn refuses_null(condition: &Expr, source: SourceId) -> bool {
+    let column = |expr: &Expr| matches!(expr, Expr::Column { source: of, .. } if *of == source);
+    match condition {
+        Expr::Compare(rule, left, right) => {
+            !matches!(rule.op, CompareOp::Is | CompareOp::IsNot) && (column(left) || column(right))
+        }
+        Expr::Between { expr, not: false, .. } | Expr::InList { expr, not: false, .. } => {
+            column(expr)
+        }
+        Expr::IsNull { expr, not: true } => column(expr),
+        Expr::And(left, right) => refuses_null(left, source) || refuses_null(right, source),
+        Expr::Or(left, right) => refuses_null(left, source) && refuses_null(right, source),
+        _ => false,
+    }
+}
