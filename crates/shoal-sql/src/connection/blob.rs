@@ -118,6 +118,10 @@ impl Connection {
             {
                 return Err(Error::Refused { table: table.name.clone(), offset: 0 });
             }
+            if self.kept.keeper.is_some() && !table.triggers.list.is_empty() {
+                let why = "cannot open a table with triggers for writing beside a keeper";
+                return Err(refused(why.to_owned()));
+            }
             let enforced = schema.flags().foreign_keys;
             if enforced && table.foreign_keys.iter().any(|key| key.columns.contains(&column)) {
                 return Err(refused("cannot open foreign key column for writing".to_owned()));

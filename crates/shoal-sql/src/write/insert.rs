@@ -490,6 +490,7 @@ impl Inserter {
         fire(context, &self.firing.after, None, Some(row)).map_err(|mut failure| {
             // The row was inserted, and its rowid counts even if it is taken back.
             failure.done.last_insert_rowid = Some(row.rowid).filter(|_| !table.without_rowid);
+            failure.done.changes = u64::from(failure.resolution == super::Conflict::Fail);
             failure
         })?;
         Ok(Inserted::Row(row.rowid))

@@ -219,7 +219,7 @@ impl Failure {
     fn after(mut self, done: Done) -> Failure {
         self.done.last_insert_rowid = self.done.last_insert_rowid.or(done.last_insert_rowid);
         if self.resolution == Conflict::Fail {
-            self.done.changes = done.changes;
+            self.done.changes += done.changes;
         }
         self
     }
