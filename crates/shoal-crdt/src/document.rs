@@ -216,6 +216,12 @@ impl Document {
         self.queue.missing(&self.graph, heads)
     }
 
+    /// The graph of applied changes. A copy of it costs nothing until either one grows; then the
+    /// changes added one by one since loading are copied.
+    pub fn graph(&self) -> &ChangeGraph {
+        &self.graph
+    }
+
     /// The changes waiting for others, in the order of arrival.
     pub fn queued_changes(&self) -> Vec<&Change> {
         self.queue.changes()

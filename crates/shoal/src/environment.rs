@@ -41,6 +41,11 @@ impl Environment {
         self.clock.unix_ms()
     }
 
+    /// Fills `bytes` with randomness.
+    pub(crate) fn fill(&self, bytes: &mut [u8]) {
+        self.entropy.fill(bytes);
+    }
+
     /// A new actor: 16 random bytes.
     pub fn new_actor(&self) -> ActorId {
         let mut bytes = [0; 16];

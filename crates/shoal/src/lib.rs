@@ -27,6 +27,7 @@ mod compact;
 mod database;
 mod environment;
 mod error;
+mod group;
 mod intake;
 mod layout;
 mod life;

@@ -165,18 +165,23 @@ impl Database {
     /// written. Nothing is stored then.
     pub fn commit(&mut self, open: &mut OpenDocument) -> Result<Vec<ChangeHash>, Error> {
         let now_ms = self.environment.now_ms();
-        let (id, stored, lag, appended) =
-            self.write(|database| database.commit_open(open, now_ms))?;
+        let state = self.write(|database| database.commit_open(open, now_ms))?;
+        let heads = state.heads().to_vec();
+        self.note_commit(open, state, now_ms);
+        Ok(heads)
+    }
+
+    /// Takes note of a commit, and compacts the document if that is due.
+    pub(crate) fn note_commit(&mut self, open: &mut OpenDocument, state: State, now_ms: i64) {
+        let State { id, stored, lag, appended } = state;
         (open.id, open.stored) = (id, stored);
         (open.lag_bytes, open.json_bytes, open.is_lagging) =
             (lag.bytes, lag.json_bytes, lag.is_noted);
-        let heads = open.stored.last.heads.clone();
         match open.until_look.checked_sub(appended) {
             Some(left) if left > 0 || appended == 0 => open.until_look = left,
             // The commit is durable whatever becomes of this: a later one tries again.
             _ => drop(self.compact_if_due(open, now_ms)),
         }
-        Ok(heads)
     }
 
     /// Compacts an open document once what was appended takes more than what the last compaction
@@ -200,11 +205,13 @@ impl Database {
         Ok(())
     }
 
-    fn commit_open(
+    /// Appends the edits of an open document within the open transaction. The result is for
+    /// [`Database::note_commit`], once the transaction is committed.
+    pub(crate) fn commit_open(
         &mut self,
         open: &mut OpenDocument,
         now_ms: i64,
-    ) -> Result<(i64, Stored, Lag, u64), Error> {
+    ) -> Result<State, Error> {
         let connection = &mut self.connection;
         let mut lag =
             Lag { bytes: open.lag_bytes, json_bytes: open.json_bytes, is_noted: open.is_lagging };
@@ -239,12 +246,12 @@ impl Database {
         let appended = append_new(connection, id, &mut stored, &open.document, now_ms)?;
         lag.bytes += appended;
         if stored.last.heads == before {
-            return Ok((id, stored, lag, appended));
+            return Ok(State { id, stored, lag, appended });
         }
         self.project(id, &open.document, &before)?;
         let connection = &mut self.connection;
         keep_json(connection, (id, &open.name), &open.document, &stored.last.heads, &mut lag)?;
-        Ok((id, stored, lag, appended))
+        Ok(State { id, stored, lag, appended })
     }
 
     /// Takes in what others stored since; false when there was nothing.
@@ -285,6 +292,21 @@ impl Database {
             settle_document(&mut database.connection, (id, &name), &open.document, now_ms)
         })?;
         Ok(heads)
+    }
+}
+
+/// An open document's state in the file, once its transaction is committed.
+pub(crate) struct State {
+    id: i64,
+    stored: Stored,
+    lag: Lag,
+    /// Bytes appended by the transaction.
+    appended: u64,
+}
+
+impl State {
+    fn heads(&self) -> &[ChangeHash] {
+        &self.stored.last.heads
     }
 }
 

@@ -427,7 +427,7 @@ pub(crate) fn rename_doc(connection: &mut Connection, doc: i64, name: &str) -> R
 }
 
 /// Runs a statement that changes the reserved tables.
-fn write(connection: &mut Connection, sql: &str, params: &[Value]) -> Result<(), Error> {
+pub(crate) fn write(connection: &mut Connection, sql: &str, params: &[Value]) -> Result<(), Error> {
     connection.reserve_tables(None);
     let prepared = connection.prepare(sql);
     connection.reserve_tables(Some(PREFIX));
