@@ -1,10 +1,10 @@
-//! Who may do what with which documents.
+//! Rights of connections to documents.
 
 use std::collections::BTreeMap;
 
 use crate::DocumentId;
 
-/// What a connection may do with a document. Ordered: who may write may read.
+/// The rights to one document, ascending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rights {
     /// Nothing; the document does not seem to exist.
@@ -16,7 +16,7 @@ pub enum Rights {
     Write,
 }
 
-/// What a connection may do.
+/// The rights of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// The rights to documents without an entry.

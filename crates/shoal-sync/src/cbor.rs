@@ -1,4 +1,4 @@
-//! CBOR (RFC 8949) as far as the protocol's messages need it: a reader that borrows, and a writer.
+//! CBOR (RFC 8949) as far as the protocol's messages need it: a borrowing reader, a writer.
 //!
 //! The reader allocates only for strings in pieces, never for declared lengths or counts, and skips
 //! values without recursion beyond [`MAX_DEPTH`].

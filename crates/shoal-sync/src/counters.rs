@@ -1,4 +1,4 @@
-//! What a hub has done so far.
+//! Counts of a hub since the start.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::Fault;
 /// Counts since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Connections that came.
+    /// Connections, closed ones included.
     pub connected: u64,
     /// Joins.
     pub joined: u64,
@@ -19,15 +19,15 @@ pub struct Counters {
     pub sent: u64,
     /// Bytes of frames sent.
     pub sent_bytes: u64,
-    /// Changes stored that peers sent.
+    /// Changes of peers, stored.
     pub stored: u64,
     /// Ephemeral messages handed on, once for each receiver.
     pub ephemeral: u64,
-    /// Ephemeral messages that came back from their receivers.
+    /// Ephemeral messages returned by their receivers.
     pub bounced: u64,
     /// Ephemeral messages dropped for slow readers.
     pub dropped: u64,
-    /// Times that a connection was paused.
+    /// Pauses of connections.
     pub paused: u64,
     /// Requests answered with doc-unavailable.
     pub unavailable: u64,

@@ -1,4 +1,4 @@
-//! Events and effects: all that passes between a hub and its driver.
+//! Events and effects: all traffic between a hub and its driver.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub struct ConnectionId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub u64);
 
-/// Which end dialled.
+/// The end of the dialling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The other end dialled, and joins.
@@ -28,7 +28,7 @@ pub enum Role {
 pub struct Contents {
     /// Its changes.
     pub graph: ChangeGraph,
-    /// Its stored changes that wait for others.
+    /// Its stored changes with missing dependencies.
     pub waiting: Vec<Change>,
 }
 
@@ -38,20 +38,20 @@ pub struct Stored {
     /// The changes that became part of the document, dependencies first. They may be more than the
     /// job brought, and fewer.
     pub changes: Vec<Change>,
-    /// All changes that wait for others.
+    /// All changes with missing dependencies.
     pub waiting: Vec<Change>,
 }
 
-/// What a driver tells.
+/// News for the hub.
 #[derive(Debug)]
 pub enum Event {
     /// A connection is open.
     Connected {
         /// The connection.
         connection: ConnectionId,
-        /// Which end dialled.
+        /// The end of the dialling.
         role: Role,
-        /// What its peer may do.
+        /// The rights of its peer.
         access: Access,
     },
     /// A binary frame came.
@@ -84,7 +84,7 @@ pub enum Event {
     Opened {
         /// The document.
         document: DocumentId,
-        /// What is stored of it; a fault when it cannot be read.
+        /// The stored state; a fault for an unreadable one.
         contents: Result<Option<Contents>, Fault>,
     },
     /// The answer to [`Effect::Store`], after the fsync.
@@ -93,15 +93,15 @@ pub enum Event {
         document: DocumentId,
         /// The job.
         job: JobId,
-        /// What was stored. [`Fault::Changes`] when the changes were refused, and nothing of the
+        /// The stored changes. [`Fault::Changes`] when the changes were refused, and nothing of the
         /// job is stored; [`Fault::Storage`] when the disk failed.
         outcome: Result<Stored, Fault>,
     },
-    /// Changes became durable that no peer sent.
+    /// Changes from elsewhere became durable.
     Changed {
         /// The document.
         document: DocumentId,
-        /// What was stored.
+        /// The stored changes.
         stored: Stored,
     },
     /// The answer to [`Effect::Save`].
@@ -111,7 +111,7 @@ pub enum Event {
         /// Every change of the document as it was then, in one chunk; `None` when there is none.
         snapshot: Option<Arc<Vec<u8>>>,
     },
-    /// A document to be followed on every connection that this end dialled.
+    /// A document to be followed on every dialled connection.
     Follow {
         /// The document.
         document: DocumentId,
@@ -120,14 +120,14 @@ pub enum Event {
     Admit {
         /// The connection.
         connection: ConnectionId,
-        /// What its peer may do.
+        /// The rights of its peer.
         access: Access,
     },
     /// Time passed. To be told every 100 ms or so.
     Tick,
 }
 
-/// What a driver has to do.
+/// Work for the driver.
 #[derive(Debug)]
 pub enum Effect {
     /// Send a frame. [`Event::Sent`] follows once it left the queue.
@@ -178,20 +178,19 @@ pub enum Effect {
         /// The document.
         document: DocumentId,
     },
-    /// A peer that this end dialled has joined.
+    /// A dialled peer has answered.
     Joined {
         /// The connection.
         connection: ConnectionId,
         /// The peer's id.
         peer: String,
     },
-    /// A peer that this end dialled does not have a document.
+    /// A dialled peer does not have a document.
     Unavailable {
         /// The document.
         document: DocumentId,
     },
-    /// A peer that this end dialled has every change of a document, and this end has every one of
-    /// the peer's.
+    /// A dialled peer and this end have the same changes of a document.
     InSync {
         /// The connection.
         connection: ConnectionId,

@@ -1,4 +1,4 @@
-//! What can be wrong with a frame, a session or a peer.
+//! Faults of frames, sessions and peers.
 
 /// A fault of a peer. None is a reason to end the process, and none touches other peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum Fault {
     /// A message of an unknown type.
     #[error("message of an unknown type")]
     UnknownType,
-    /// An id that is no document's.
+    /// An id of no document.
     #[error("not a document id")]
     DocumentId,
     /// A peer id or storage id, empty or too long.
@@ -47,7 +47,7 @@ pub enum Fault {
     /// No join in time.
     #[error("no join in time")]
     NoJoin,
-    /// A join under another id on a connection that has joined.
+    /// A join under another id on a joined connection.
     #[error("a second join under another peer id")]
     SecondJoin,
     /// The id is in use by a later connection.
@@ -59,10 +59,10 @@ pub enum Fault {
     /// A message to another peer.
     #[error("targetId is not the id of this end")]
     WrongTarget,
-    /// Sync data that are no sync message.
+    /// Sync data other than a sync message.
     #[error("not a sync message")]
     SyncMessage,
-    /// Changes that do not decode, or contradict the document, or exceed the limits.
+    /// Changes beyond the limits, undecodable, or at odds with their document.
     #[error("changes refused")]
     Changes,
     /// More than a peer may ask for at a time.

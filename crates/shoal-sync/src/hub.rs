@@ -21,9 +21,9 @@ use peer::Peer;
 /// Who this end is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The id of this end. Stable over restarts: peers keep what they know of it.
+    /// The id of this end. Stable over restarts: peers remember heads by this id.
     pub peer_id: String,
-    /// What this end says of itself.
+    /// The storage of this end.
     pub metadata: Metadata,
     /// The bounds.
     pub limits: Limits,
@@ -38,16 +38,16 @@ pub struct DocumentInfo {
     pub heads: Vec<ChangeHash>,
     /// Its durable changes.
     pub changes: usize,
-    /// Connections that have it open.
+    /// Connections with the document open.
     pub peers: usize,
 }
 
-/// What a hub holds at the moment.
+/// Sizes of a hub at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Open connections.
     pub connections: usize,
-    /// Connections that have joined.
+    /// Joined connections.
     pub joined: usize,
     /// Documents in memory.
     pub documents: usize,
@@ -67,7 +67,7 @@ pub struct Hub {
     by_name: BTreeMap<String, ConnectionId>,
     documents: BTreeMap<DocumentId, Document>,
     followed: BTreeSet<DocumentId>,
-    /// Encoded sync states of peers with storage that left, and the order in which they did.
+    /// Encoded sync states of departed peers with storage, and the order of leaving.
     remembered: BTreeMap<(String, DocumentId), Vec<u8>>,
     remembered_order: VecDeque<(String, DocumentId)>,
     /// Connections with something to tell and room in their queue.
@@ -95,12 +95,12 @@ impl Hub {
         }
     }
 
-    /// What was done so far.
+    /// Counts since the start.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// What is held. Cost: the connections.
+    /// Present sizes. Cost: the connections.
     pub fn totals(&self) -> Totals {
         Totals {
             connections: self.peers.len(),
@@ -111,7 +111,7 @@ impl Hub {
         }
     }
 
-    /// The documents in memory that have changes, by id.
+    /// The documents in memory with changes, by id.
     pub fn documents(&self) -> impl Iterator<Item = DocumentInfo> + '_ {
         let present = self.documents.iter().filter(|(_, document)| !document.graph.is_empty());
         present.map(|(id, document)| DocumentInfo {

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::Fault;
 
-/// The longest text that is decoded. Decoding base58 takes time that grows with the square of the
+/// The longest text to be decoded. Decoding base58 takes time by the square of the
 /// length; 16 bytes and a checksum are 28 characters at most.
 const MAX_CHARS: usize = 64;
 const CHECKSUM_BYTES: usize = 4;

@@ -1,7 +1,7 @@
 //! The bounds of a hub, in one place.
 
-/// How much strangers may ask for. Each bound that is met counts a fault of its word
-/// ([`Fault::word`](crate::Fault::word)), or pauses the connection, which is counted too.
+/// Bounds on strangers. Meeting one counts a fault of its word
+/// ([`Fault::word`](crate::Fault::word)), or a pause of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a frame. Fault: `too_large`, the connection ends.
@@ -10,19 +10,19 @@ pub struct Limits {
     pub ephemeral_bytes: usize,
     /// Bytes of a peer id, a storage id, a session id. Fault: `peer_id`, the connection ends.
     pub id_bytes: usize,
-    /// Documents that one connection may have open. Fault: `too_many`.
+    /// Open documents of one connection. Fault: `too_many`.
     pub documents_per_peer: usize,
-    /// Documents in memory; those without peers go first. Fault: `too_many`.
+    /// Documents in memory; ones without peers go first. Fault: `too_many`.
     pub documents: usize,
     /// Heads, and needed changes, in one sync message. Fault: `too_many`.
     pub hashes: usize,
-    /// Messages a second of one connection; beyond the burst it is paused.
+    /// Messages a second of one connection. Paused beyond the burst.
     pub messages_per_second: u64,
-    /// Messages that may come at once.
+    /// Messages at once.
     pub message_burst: u64,
     /// Ephemeral messages a second of one connection. Dropped beyond the burst: `too_many`.
     pub ephemeral_per_second: u64,
-    /// Ephemeral messages that may come at once.
+    /// Ephemeral messages at once.
     pub ephemeral_burst: u64,
     /// Sessions of ephemeral messages of one connection. Fault: `too_many`.
     pub ephemeral_sessions: usize,
@@ -32,15 +32,15 @@ pub struct Limits {
     pub queue_bytes: usize,
     /// Bytes queued for a connection, beyond which ephemeral messages to it are dropped.
     pub ephemeral_queue_bytes: usize,
-    /// Changes of one document that wait for others.
+    /// Changes of one document with missing dependencies.
     pub waiting_changes: usize,
     /// The greatest op counter. JavaScript clients cannot load a document with one near 2^32.
     pub op_counter: u32,
-    /// Bytes of one sync message that is sent; more goes in pieces. Node's clients take 100 MiB.
+    /// Bytes of one outgoing sync message; more goes in pieces. Node's clients take 100 MiB.
     pub message_bytes: usize,
-    /// Documents that one connection may wait for. Fault: `too_many`.
+    /// Forbidden documents asked for by one connection at a time. Fault: `too_many`.
     pub unavailable_per_peer: usize,
-    /// Shared heads remembered for peers with storage that may come back.
+    /// Shared heads remembered for departed peers with storage.
     pub remembered: usize,
     /// Milliseconds until a connection without a join ends. Fault: `no_join`.
     pub join_ms: u64,

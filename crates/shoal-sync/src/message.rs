@@ -10,23 +10,23 @@ const VERSION: &str = "1";
 /// More versions in a join are not looked at.
 const MAX_VERSIONS: usize = 16;
 
-/// What a peer says of itself.
+/// A peer's word about its storage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
-    /// The id of its storage, where it has one.
+    /// The id of its storage, for a peer with one.
     pub storage_id: Option<String>,
-    /// True when its storage does not outlive it.
+    /// True for storage as short-lived as the peer.
     pub is_ephemeral: bool,
 }
 
-/// A message that is not stored.
+/// A message handed on and never stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ephemeral {
-    /// The document it is about.
+    /// The subject.
     pub document: DocumentId,
     /// Grows with every message of a session.
     pub count: u64,
-    /// The process that made the message.
+    /// The process of the sender.
     pub session: String,
     /// CBOR of any value.
     pub data: Vec<u8>,
@@ -35,16 +35,16 @@ pub struct Ephemeral {
 /// A message, without its sender and target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// The first message, of the end that dialled.
+    /// The first message, of the dialling end.
     Join {
-        /// What the peer says of itself.
+        /// The sender's storage.
         metadata: Metadata,
         /// False when its versions leave out the only one.
         speaks_version_1: bool,
     },
     /// The answer to a join.
     Peer {
-        /// What the peer says of itself.
+        /// The sender's storage.
         metadata: Metadata,
     },
     /// Words for developers.
@@ -58,7 +58,7 @@ pub enum Message {
         document: DocumentId,
         /// Bytes of a [`shoal_history::SyncMessage`].
         data: Vec<u8>,
-        /// True for `request`: the sender has nothing of the document, and wants it.
+        /// True for `request`: the sender has nothing of the document, and asks.
         is_request: bool,
     },
     /// The sender does not have a document.
@@ -66,13 +66,13 @@ pub enum Message {
         /// The document.
         document: DocumentId,
     },
-    /// A message that is not stored.
+    /// A message handed on and never stored.
     Ephemeral(Ephemeral),
-    /// Gossip of the heads that others have: subscriptions, and what they bring. Not looked at.
+    /// Gossip of others' heads: subscriptions and news. Not looked at.
     Gossip,
 }
 
-/// A message with those between whom it is sent.
+/// A message with its sender and receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The id of the sender.

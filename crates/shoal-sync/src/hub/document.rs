@@ -21,7 +21,7 @@ pub(super) struct Document {
     pub(super) jobs: BTreeMap<JobId, (ConnectionId, usize)>,
     pub(super) snapshot: Option<Snapshot>,
     pub(super) is_saving: bool,
-    /// Since when no peer has it open.
+    /// The time since the last peer left.
     pub(super) idle_ms: Option<u64>,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Snapshot {
 #[derive(Debug)]
 pub(super) struct Share {
     pub(super) sync: SyncState,
-    /// Messages that came and are not taken in: their changes, or those of messages before them,
+    /// Messages not taken in yet: their changes, or those of messages before them,
     /// are not durable, or the document is being read.
     pub(super) pending: VecDeque<Pending>,
     /// Changes of the peer were refused: its messages are ignored.

@@ -29,7 +29,7 @@ impl Hub {
             return Ok(());
         }
         if is_new && peer.access.to(&document) == Rights::None {
-            // As for a document that is absent, after as long a time.
+            // As for an absent document, after as long a time.
             if peer.absent.len() >= limits.unavailable_per_peer {
                 return Err(Fault::TooMany("documents"));
             }
@@ -123,8 +123,8 @@ impl Hub {
         }
     }
 
-    /// Other rights: documents that may no longer be read are closed, those that may no longer be
-    /// changed are exchanged anew.
+    /// Other rights: documents no longer readable are closed, documents with other rights are
+    /// exchanged anew.
     pub(super) fn admit(&mut self, connection: ConnectionId, access: Access) {
         let Some(peer) = self.peers.get_mut(&connection) else { return };
         let before = std::mem::replace(&mut peer.access, access.clone());
@@ -193,7 +193,7 @@ impl Hub {
         }
     }
 
-    /// Takes in the messages of a share that need not wait any longer.
+    /// Takes in the messages of a share with nothing left to wait for.
     fn advance(&mut self, connection: ConnectionId, id: &DocumentId) {
         let Some(document) = self.documents.get_mut(id) else { return };
         let Some(share) = document.shares.get_mut(&connection) else { return };
@@ -208,7 +208,7 @@ impl Hub {
                 let job = JobId(self.next_job);
                 self.next_job += 1;
                 pending.stage = Stage::Storing(job);
-                // An empty entry says that there were changes; their bytes go to the disk.
+                // An empty entry stands for the changes; their bytes go to the disk.
                 let mut taken = ChangeData::new();
                 taken.push(&[]);
                 let changes = std::mem::replace(&mut message.changes, taken);
@@ -240,7 +240,7 @@ impl Hub {
         let stored = match outcome {
             Ok(stored) => stored,
             Err(Fault::Storage) => {
-                // Nobody knows what the file has: all begins anew from what is read back.
+                // The state of the file is unknown: all begins anew by reading.
                 self.close_all(Fault::Storage);
                 let ids: Vec<DocumentId> = self.documents.keys().cloned().collect();
                 for id in ids {
@@ -294,7 +294,7 @@ impl Hub {
         }
     }
 
-    /// Tells a peer what is new, as far as its queue has room.
+    /// Tells a peer the news, as far as its queue has room.
     pub(super) fn flush(&mut self, connection: ConnectionId) {
         let limits = self.config.limits;
         let Some(peer) = self.peers.get_mut(&connection) else { return };

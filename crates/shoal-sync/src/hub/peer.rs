@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{Access, DocumentId, Limits, Metadata, Role};
 
-/// A rate with a burst: tokens that come back with time.
+/// A rate with a burst: tokens come back with time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket {
     milli_tokens: u64,
@@ -41,13 +41,13 @@ impl Bucket {
 pub(super) struct Peer {
     pub(super) role: Role,
     pub(super) access: Access,
-    /// The peer's id, once it has joined.
+    /// The peer's id, known since the join.
     pub(super) name: Option<String>,
     pub(super) metadata: Metadata,
     pub(super) connected_ms: u64,
     /// Bytes of frames in the driver's queue.
     pub(super) queued: usize,
-    /// The last time that a frame left the queue, or came into an empty one.
+    /// The last time a frame left the queue, or came into an empty one.
     pub(super) progress_ms: u64,
     /// Bytes of changes on their way to the disk.
     pub(super) pending_bytes: usize,
@@ -57,9 +57,9 @@ pub(super) struct Peer {
     /// The last count of each session of ephemeral messages.
     pub(super) sessions: BTreeMap<String, u64>,
     pub(super) documents: BTreeSet<DocumentId>,
-    /// Documents of which there may be something to tell.
+    /// Documents with possible news.
     pub(super) dirty: BTreeSet<DocumentId>,
-    /// Documents that are absent, with the time to say so.
+    /// Absent documents, with the time to say so.
     pub(super) absent: BTreeMap<DocumentId, u64>,
 }
 
@@ -90,7 +90,7 @@ impl Peer {
             && self.messages.has_some(limits.messages_per_second, limits.message_burst, now_ms)
     }
 
-    /// The id under which shared heads are remembered, for peers that keep what they have.
+    /// The id for remembering shared heads, for peers with lasting storage.
     pub(super) fn storage_id(&self) -> Option<&str> {
         match self.metadata.is_ephemeral {
             true => None,

@@ -264,7 +264,7 @@ fn rights_are_kept_and_taken_away() {
     assert_eq!(second.changes().count(), 2, "a reader reads");
     assert_eq!(server.hub.counters().stored, 1, "a reader's changes are not stored");
 
-    // A stranger hears of it what one hears of a document that is not there.
+    // To a stranger the document seems absent.
     let stranger = server.join_with(3, "stranger", Access::default());
     server.take(stranger);
     let data = note(3).generate_sync_message(&mut SyncState::new()).unwrap().encode();

@@ -1,4 +1,4 @@
-//! A driver's storage, in memory: what is stored is durable only after a commit.
+//! A driver's storage, in memory: durable only after a commit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use shoal_crdt::{ActorId, CommitOptions, Document, ROOT, SaveOptions};
 use shoal_sync::{Contents, DocumentId, Effect, Event, Fault, JobId, Stored};
 
-/// Documents: those in memory, and the bytes of those that outlive a crash.
+/// Documents in memory, and the bytes to outlive a crash.
 #[derive(Default)]
 pub(crate) struct Disk {
     durable: BTreeMap<DocumentId, Vec<u8>>,
@@ -33,7 +33,7 @@ impl Disk {
         !self.queue.is_empty()
     }
 
-    /// Power fails: what was not committed is gone.
+    /// Power fails: uncommitted changes are gone.
     pub(crate) fn crash(&mut self) {
         self.open.clear();
         self.queue.clear();
@@ -108,7 +108,7 @@ impl Disk {
         Event::Stored { document: id, job, outcome }
     }
 
-    /// Edits a document that is open, durably.
+    /// Edits an open document, durably.
     pub(crate) fn edit(&mut self, id: &DocumentId, actor: u8, key: &str, value: i64) -> Event {
         let document = self.open.get_mut(id).expect("the document is open");
         document.set_actor(ActorId::new(&[actor, 1]));
@@ -126,7 +126,7 @@ impl Disk {
         self.open.contains_key(id)
     }
 
-    /// What a reader of the durable bytes finds.
+    /// The document in the durable bytes.
     pub(crate) fn durable(&self, id: &DocumentId) -> Document {
         self.read(id)
     }

@@ -1,6 +1,6 @@
-//! Whole systems by seed: clients and a server, links that lose what is in flight, crashes that lose
-//! what was not committed. At the end everybody has everything, and every head that the server ever
-//! told is durable there.
+//! Whole systems by seed: clients and a server, links losing frames in flight, crashes losing
+//! uncommitted changes. At the end everybody has everything, and every head ever told by the server
+//! is durable there.
 //!
 //! `SHOAL_SYNC_SEEDS=100000` runs more of them, `SHOAL_SYNC_SEED=7` one.
 
@@ -72,7 +72,7 @@ struct World {
     links: BTreeMap<usize, Link>,
     documents: Vec<DocumentId>,
     next_connection: u64,
-    /// Heads that the server told somebody.
+    /// Heads told by the server.
     told: Vec<(DocumentId, ChangeHash)>,
     edits: i64,
 }
@@ -123,7 +123,7 @@ impl World {
         self.client_effects(client);
     }
 
-    /// Cuts a link: what is in flight is lost.
+    /// Cuts a link: frames in flight are lost.
     fn cut(&mut self, client: usize) {
         let Some(link) = self.links.remove(&client) else { return };
         let closed = || Event::Closed { connection: link.connection };
