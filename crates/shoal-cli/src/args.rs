@@ -2,6 +2,7 @@
 
 pub(crate) mod mine;
 pub(crate) mod password;
+pub(crate) mod serve;
 pub(crate) mod transfer;
 
 use std::ffi::OsString;
@@ -60,6 +61,10 @@ pub(crate) enum Verb {
     Recover(RecoverArgs),
     /// Print what changes in a database, as it changes
     Watch(WatchArgs),
+    /// Serve the documents of a database to automerge-repo's clients, and a page about them
+    Serve(serve::ServeArgs),
+    /// Exchange documents with a sync server, and go on while both change
+    Sync(serve::SyncArgs),
     /// Compute an Argon2 tag and print it in hexadecimal
     Argon2(Argon2Args),
     /// Hash a password, for a string to keep instead of it

@@ -40,6 +40,8 @@ fn main() -> ExitCode {
         Verb::Argon2(args) => verbs::argon2::run(args),
         Verb::HashPassword(args) => verbs::hash_password::run(args),
         Verb::VerifyPassword(args) => verbs::verify_password::run(args),
+        Verb::Serve(args) => verbs::serve::run(args),
+        Verb::Sync(args) => verbs::sync::run(args),
         Verb::Mine(args) => verbs::mine::run(args),
         Verb::Tour(args) => verbs::tour::run(args),
         Verb::Bench(args) => verbs::bench::run(args),

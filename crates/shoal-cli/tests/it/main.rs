@@ -9,6 +9,7 @@ mod doc;
 mod keep;
 mod mine;
 mod password;
+mod serve;
 mod shell;
 mod sql;
 mod tour;

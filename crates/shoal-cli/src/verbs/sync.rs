@@ -1,0 +1,78 @@
+//! `shoal sync`: a client of a sync server.
+
+use std::collections::BTreeSet;
+
+use shoal::Environment;
+use shoal_server::{Client, ClientNews, ClientOptions};
+
+use crate::args::serve::SyncArgs;
+use crate::failure::Failure;
+use crate::open;
+use crate::out;
+use crate::verbs::serve::{Stop, runtime};
+
+pub(crate) fn run(args: &SyncArgs) -> Result<(), Failure> {
+    let options = ClientOptions {
+        environment: Environment::os(),
+        path: args.database.clone(),
+        url: args.url.clone(),
+        documents: args.documents.clone(),
+        limits: shoal_server::Limits::default(),
+    };
+    runtime()?.block_on(async {
+        let stop = Stop::new()?;
+        let mut client = Client::start(options).await.map_err(|error| match error {
+            shoal_server::Error::Database(error) => open::about(&args.database, &error),
+            error => Failure::new(error),
+        })?;
+        if client.documents().is_empty() {
+            client.stop().await;
+            let why = "no document is named by an automerge-repo id";
+            return Err(Failure::at(args.database.display(), why)
+                .hint("shoal sync DB URL automerge:ID fetches one"));
+        }
+        let mut waited_for: BTreeSet<_> = client.documents().clone();
+        let mut absent = BTreeSet::new();
+        let asked = stop.asked();
+        tokio::pin!(asked);
+        loop {
+            let news = tokio::select! {
+                news = client.next() => news,
+                () = &mut asked => break,
+            };
+            match news {
+                Some(ClientNews::Connected { server }) => {
+                    out::note(format_args!("{}: connected to {server}", args.url));
+                }
+                Some(ClientNews::Disconnected { why }) if args.once => {
+                    client.stop().await;
+                    return Err(Failure::at(&args.url, why));
+                }
+                Some(ClientNews::Disconnected { why }) => {
+                    out::note(format_args!("{}: {why}; trying again", args.url));
+                }
+                Some(ClientNews::InSync { document }) => {
+                    if !args.once {
+                        out::note(format_args!("{document}: the same at both ends"));
+                    }
+                    waited_for.remove(&document);
+                }
+                Some(ClientNews::Unavailable { document }) => {
+                    out::note(format_args!("{document}: the server does not have it"));
+                    waited_for.remove(&document);
+                    absent.insert(document);
+                }
+                None => break,
+            }
+            if args.once && waited_for.is_empty() {
+                break;
+            }
+        }
+        client.stop().await;
+        if args.once && !absent.is_empty() {
+            let why = format_args!("{} documents are at neither end", absent.len());
+            return Err(Failure::at(&args.url, why));
+        }
+        Ok(())
+    })
+}

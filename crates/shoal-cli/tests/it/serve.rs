@@ -1,0 +1,200 @@
+//! `shoal serve` and `shoal sync`: with unmodified JavaScript clients through kills, between
+//! databases, and what the port answers to strangers.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::{env, fs};
+
+use tempfile::tempdir;
+
+use super::shoal;
+
+/// An id in automerge-repo's spelling.
+const ID: &str = "2akvofn6L1o4RMUEMQi7qzwRjKWZ";
+
+/// A server on a free port; killed when dropped.
+struct Server {
+    child: Child,
+    address: String,
+    token: String,
+    /// Kept open: the server writes there.
+    _stderr: BufReader<std::process::ChildStderr>,
+}
+
+impl Server {
+    fn start(dir: &Path) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_shoal"))
+            .args(["serve", "served.db", "--listen", "127.0.0.1:0"])
+            .current_dir(dir)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut line = || {
+            let mut line = String::new();
+            stderr.read_line(&mut line).unwrap();
+            line
+        };
+        let first = line();
+        let address = first.trim().split_once("ws://").expect("the address").1.to_owned();
+        let token = line().trim().split_once("#token=").expect("the token").1.to_owned();
+        Self { child, address, token, _stderr: stderr }
+    }
+
+    /// Sends a request of these lines; gives the answer.
+    fn ask(&self, lines: &[&str], body: &str) -> String {
+        let mut socket = TcpStream::connect(&self.address).unwrap();
+        let mut request = lines.join("\r\n");
+        request +=
+            &format!("\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
+        socket.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn url(&self) -> String {
+        format!("ws://{}", self.address)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn two_databases_meet_at_a_server() {
+    let dir = tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let doc = |db: &str| format!("{db}::{ID}");
+    let run = |args: &[&str]| shoal(dir.path(), args);
+    fs::write(dir.path().join("note.json"), r#"{"title": "Holidays", "days": 3}"#).unwrap();
+    run(&["doc", "import", "note.json", &doc("a.db")]).ok();
+    // Every document with an id; then one by its URL, into a database that has nothing.
+    run(&["sync", "a.db", &server.url(), "--once"]).ok();
+    run(&["sync", "b.db", &server.url(), &format!("automerge:{ID}"), "--once"]).ok();
+    let shown = |db: &str| run(&["doc", "show", &doc(db), "--format", "json"]).ok();
+    assert_eq!(shown("a.db"), shown("b.db"));
+    // Both edit while they are apart.
+    run(&["doc", "put", &doc("a.db"), "/days", "5"]).ok();
+    run(&["doc", "put", &doc("b.db"), "/place", "\"Sea\""]).ok();
+    for db in ["a.db", "b.db", "a.db"] {
+        run(&["sync", db, &server.url(), "--once"]).ok();
+    }
+    assert_eq!(shown("a.db"), shown("b.db"));
+    assert!(shown("a.db").contains("Sea") && shown("a.db").contains('5'), "{}", shown("a.db"));
+    // The server's file is a database like any other, while it is served.
+    assert_eq!(shown("served.db"), shown("a.db"));
+    run(&["doc", "put", &doc("served.db"), "/days", "6"]).ok();
+    let sql = format!("SELECT json ->> '$.days' FROM _shoal_doc WHERE name = '{ID}'");
+    assert_eq!(run(&["sql", "served.db", "--format", "csv", &sql]).ok().lines().last(), Some("6"));
+
+    let absent = "4NMNnkMhL8jXrdJ9jamS58PAVdXu";
+    let error = run(&["sync", "c.db", &server.url(), absent, "--once"]).error();
+    assert!(error.contains("at neither end") || error.contains("document id"), "{error}");
+    let error = run(&["sync", "c.db", &server.url(), "note", "--once"]).error();
+    assert!(error.contains("note: not a document id"), "{error}");
+    let error = run(&["sync", "c.db", "http://127.0.0.1", ID, "--once"]).error();
+    assert!(error.contains("not the URL of a WebSocket"), "{error}");
+}
+
+#[test]
+fn the_port_knows_whom_it_speaks_to() {
+    let dir = tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let host = format!("Host: {}", server.address);
+    let bearer = format!("Authorization: Bearer {}", server.token);
+    let page = server.ask(&["GET / HTTP/1.1", &host], "");
+    assert!(page.starts_with("HTTP/1.1 200") && page.contains("<title>Shoal</title>"), "{page}");
+    assert!(page.contains("content-security-policy: default-src 'none'"), "{page}");
+    for path in ["/healthz", "/metrics", "/app.js", "/app.css"] {
+        let answer = server.ask(&[&format!("GET {path} HTTP/1.1"), &host], "");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    let refused = |lines: &[&str], status: &str| {
+        let answer = server.ask(lines, "SELECT 1");
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{lines:?}: {answer}");
+    };
+    refused(&["GET / HTTP/1.1", "Host: evil.example"], "403");
+    refused(&["GET /nothing HTTP/1.1", &host], "404");
+    for path in ["status", "documents", "documents/x", "documents/x/history", "tables"] {
+        refused(&[&format!("GET /api/{path} HTTP/1.1"), &host], "401");
+    }
+    refused(&["POST /api/sql HTTP/1.1", &host], "401");
+    refused(&["POST /api/sql HTTP/1.1", &host, &bearer, "Origin: http://evil.example"], "403");
+    let upgrade = [
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+    ];
+    let mut lines = vec!["GET / HTTP/1.1", &host, "Origin: https://evil.example"];
+    lines.extend(upgrade);
+    refused(&lines, "403");
+
+    let sql = |statement| server.ask(&["POST /api/sql HTTP/1.1", &host, &bearer], statement);
+    assert!(sql("SELECT 6 * 7 AS n").contains(r#"{"columns":["n"],"is_cut":false,"rows":[[42]]}"#));
+    for statement in ["DELETE FROM _shoal_doc", "ATTACH 'x.db' AS x", "PRAGMA user_version = 1"] {
+        assert!(sql(statement).starts_with("HTTP/1.1 400"), "{statement}");
+    }
+    let with = sql("WITH x AS (SELECT 1) INSERT INTO _shoal_lag SELECT 1");
+    assert!(with.starts_with("HTTP/1.1 400"), "{with}");
+    assert!(!dir.path().join("x.db").exists());
+}
+
+/// Unmodified clients of npm; `SHOAL_CLIENTS_SECONDS` for more than the 20 of a usual run,
+/// `SHOAL_CLIENTS_SEED` for others.
+#[test]
+fn javascript_clients_lose_nothing_that_was_acknowledged() {
+    let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
+    let Some(folder) = installed(&clients) else { return };
+    let dir = tempdir().unwrap();
+    let given = |name, default: &str| env::var(name).unwrap_or_else(|_| default.to_owned());
+    let output = Command::new("node")
+        .arg("campaign.mjs")
+        .arg(env!("CARGO_BIN_EXE_shoal"))
+        .arg(dir.path())
+        .args([given("SHOAL_CLIENTS_SECONDS", "20"), given("SHOAL_CLIENTS_SEED", "1")])
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    println!("{}", text(&output.stdout));
+}
+
+/// The folder of the clients with their packages; says so aloud where they cannot be had.
+fn installed(clients: &Path) -> Option<PathBuf> {
+    let skip = |why: &str| {
+        println!("skipped: {why}");
+        None
+    };
+    for tool in ["node", "npm"] {
+        if Command::new(tool).arg("--version").output().is_err() {
+            return skip(&format!("there is no {tool} here"));
+        }
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clients");
+    fs::create_dir_all(&folder).unwrap();
+    let lock = fs::read(clients.join("package-lock.json")).unwrap();
+    let is_there = fs::read(folder.join("installed")).is_ok_and(|installed| installed == lock);
+    for file in ["package.json", "package-lock.json", "campaign.mjs"] {
+        fs::copy(clients.join(file), folder.join(file)).unwrap();
+    }
+    if !is_there {
+        let npm = Command::new("npm")
+            .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        if !npm.status.success() {
+            return skip(&format!("npm ci: {}", String::from_utf8_lossy(&npm.stderr)));
+        }
+        fs::write(folder.join("installed"), lock).unwrap();
+    }
+    Some(folder)
+}

@@ -1,0 +1,222 @@
+//! The questions of the web page and of the API, answered from a read-only connection.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+use shoal::{Access, Database, Document, Environment};
+use shoal_crdt::DocumentJson;
+use shoal_history::ChangeHash;
+use shoal_sql::ValueRef;
+use tokio::sync::oneshot;
+
+/// Waiting questions; beyond, the answer is "busy".
+const QUEUE: usize = 32;
+/// Rows of one answer.
+const ROWS_MAX: usize = 1000;
+/// Changes in one history.
+const HISTORY_MAX: usize = 1000;
+/// Bytes of one value shown.
+const VALUE_MAX: usize = 64 << 10;
+/// The longest run of one statement, and its memory.
+const TIME_MAX: Duration = Duration::from_secs(10);
+const MEMORY_MAX: u64 = 256 << 20;
+
+/// Why a question has no answer.
+#[derive(Debug)]
+pub(crate) enum QueryError {
+    /// Too many questions wait.
+    Busy,
+    /// There is no document of this name, or no state of these heads.
+    Missing,
+    /// The words of the failure.
+    Failed(String),
+}
+
+type Question = Box<dyn FnOnce(&mut Database) + Send>;
+
+/// A way to the answering thread.
+#[derive(Clone)]
+pub(crate) struct Queries {
+    questions: SyncSender<Question>,
+}
+
+impl Queries {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub(crate) fn start(environment: Environment, path: PathBuf) -> std::io::Result<Self> {
+        let (questions, receiver) = sync_channel::<Question>(QUEUE);
+        let work = move || {
+            let mut kept: Option<Database> = None;
+            while let Ok(question) = receiver.recv() {
+                if kept.is_none() {
+                    kept = Database::open(environment.clone(), &path, Access::ReadOnly).ok();
+                    if let Some(database) = &mut kept {
+                        let limits = shoal_sql::Limits {
+                            time: Some(TIME_MAX),
+                            memory_bytes: Some(MEMORY_MAX),
+                            ..shoal_sql::Limits::default()
+                        };
+                        database.sql().set_limits(limits);
+                    }
+                }
+                // Without a database the question is dropped, and with it the answer's channel.
+                if let Some(database) = &mut kept {
+                    question(database);
+                }
+            }
+        };
+        thread::Builder::new().name("queries".to_owned()).spawn(work)?;
+        Ok(Self { questions })
+    }
+
+    /// Asks, and waits for the answer.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Database) -> Result<T, QueryError> + Send + 'static,
+    ) -> Result<T, QueryError> {
+        let (answer, asked) = oneshot::channel();
+        let question: Question = Box::new(move |database| {
+            let _ = answer.send(question(database));
+        });
+        match self.questions.try_send(question) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => return Err(QueryError::Busy),
+            Err(TrySendError::Disconnected(_)) => return Err(closed()),
+        }
+        asked.await.unwrap_or_else(|_| Err(closed()))
+    }
+}
+
+fn closed() -> QueryError {
+    QueryError::Failed("the database cannot be opened for reading".to_owned())
+}
+
+fn failed(error: impl std::fmt::Display) -> QueryError {
+    QueryError::Failed(error.to_string())
+}
+
+fn load(database: &mut Database, name: &str) -> Result<Document, QueryError> {
+    database.load(name).map_err(|error| match error {
+        shoal::Error::NoDocument { .. } => QueryError::Missing,
+        other => failed(other),
+    })
+}
+
+/// The documents of the file.
+pub(crate) fn documents(database: &mut Database) -> Result<Vec<Json>, QueryError> {
+    let documents = database.documents().map_err(failed)?;
+    let shown = documents.into_iter().map(|document| {
+        json!({
+            "name": document.name,
+            "heads": hex(&document.heads),
+            "changes": document.changes,
+            "bytes": document.bytes,
+        })
+    });
+    Ok(shown.collect())
+}
+
+fn hex(heads: &[ChangeHash]) -> Vec<String> {
+    heads.iter().map(ToString::to_string).collect()
+}
+
+/// A document as JSON, at present or after the change of that place in its history.
+pub(crate) fn document(
+    database: &mut Database,
+    name: &str,
+    at: Option<usize>,
+) -> Result<Json, QueryError> {
+    let document = load(database, name)?;
+    let count = document.changes().count();
+    let document = match at {
+        None => document,
+        Some(at) => {
+            let mut earlier = Document::new(document.actor().clone());
+            let changes = document.changes().take(at.saturating_add(1)).cloned();
+            earlier.apply_changes(changes).map_err(failed)?;
+            earlier
+        }
+    };
+    let value = serde_json::to_value(DocumentJson::new(&document)).map_err(failed)?;
+    Ok(json!({
+        "name": name,
+        "heads": hex(&document.heads()),
+        "changes": count,
+        "value": value,
+    }))
+}
+
+/// The last changes of a document, oldest first.
+pub(crate) fn history(database: &mut Database, name: &str) -> Result<Json, QueryError> {
+    let document = load(database, name)?;
+    let count = document.changes().count();
+    let first = count.saturating_sub(HISTORY_MAX);
+    let changes: Vec<Json> = document
+        .changes()
+        .skip(first)
+        .enumerate()
+        .map(|(place, change)| {
+            json!({
+                "at": first + place,
+                "hash": change.hash().to_string(),
+                "actor": change.actor().to_string(),
+                "seq": change.seq(),
+                "time": change.time(),
+                "ops": change.len(),
+                "message": change.message(),
+            })
+        })
+        .collect();
+    Ok(json!({ "name": name, "count": count, "changes": changes }))
+}
+
+/// The tables and views of the file.
+pub(crate) fn tables(database: &mut Database) -> Result<Json, QueryError> {
+    let sql = "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') ORDER BY name";
+    query(database, sql)
+}
+
+/// Runs a reading statement.
+pub(crate) fn query(database: &mut Database, sql: &str) -> Result<Json, QueryError> {
+    let word: String = sql.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
+    let reads = ["SELECT", "WITH", "VALUES", "EXPLAIN"];
+    if !reads.iter().any(|read| word.eq_ignore_ascii_case(read)) {
+        let why = "only statements that read: SELECT, WITH, VALUES, EXPLAIN";
+        return Err(QueryError::Failed(why.to_owned()));
+    }
+    let connection = database.sql();
+    let mut statement = connection.prepare(sql).map_err(failed)?;
+    let columns = statement.column_names().to_vec();
+    let mut rows = connection.query(&mut statement).map_err(failed)?;
+    let mut shown = Vec::new();
+    let mut is_cut = false;
+    while let Some(row) = rows.next().map_err(failed)? {
+        if shown.len() >= ROWS_MAX {
+            is_cut = true;
+            break;
+        }
+        shown.push(row.values().map(show).collect::<Vec<Json>>());
+    }
+    Ok(json!({ "columns": columns, "rows": shown, "is_cut": is_cut }))
+}
+
+fn show(value: ValueRef<'_>) -> Json {
+    match value {
+        ValueRef::Null => Json::Null,
+        ValueRef::Int(number) => json!(number),
+        ValueRef::Real(number) => json!(number),
+        ValueRef::Text(text) => {
+            json!(String::from_utf8_lossy(&text[..text.len().min(VALUE_MAX)]))
+        }
+        ValueRef::Blob(bytes) => {
+            let shown = &bytes[..bytes.len().min(64)];
+            let more = if shown.len() < bytes.len() { "..." } else { "" };
+            json!(format!("x'{}{more}' ({} bytes)", shoal_stdx::hex::encode(shown), bytes.len()))
+        }
+    }
+}

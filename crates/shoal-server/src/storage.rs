@@ -1,0 +1,382 @@
+//! The storage thread: documents from the file, changes of strangers into it.
+//!
+//! Jobs queued while the last transaction waited for the disk are taken in together and committed
+//! by one transaction; the engine hears of each of them after the fsync.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{self, AssertUnwindSafe};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use shoal::{Access, Database, Document, Environment, OpenDocument};
+use shoal_crdt::SaveOptions;
+use shoal_history::{Change, ChangeHash, Chunk, Verify, chunks};
+use shoal_sync::{Contents, DocumentId, Effect, Event, Fault, JobId, Limits, Stored};
+
+/// The most jobs of one transaction: the first of them shall not be kept waiting.
+const GROUP_MAX: usize = 1024;
+/// How often the file is asked for news of others.
+const LOOK: Duration = Duration::from_millis(500);
+/// How long somebody else may keep the file from being written.
+const BUSY: Duration = Duration::from_secs(60);
+/// How often a failed file is opened again.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// Work for the storage.
+pub(crate) enum Work {
+    /// An effect of the hub: open, store, save, release.
+    Effect(Effect),
+    /// The last work: documents are closed.
+    Stop,
+}
+
+/// Figures of the storage, read by other threads.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    /// Transactions with changes.
+    pub(crate) commits: AtomicU64,
+    /// Microseconds in these transactions, the fsync included.
+    pub(crate) commit_us: AtomicU64,
+    /// Jobs stored by them.
+    pub(crate) jobs: AtomicU64,
+    /// The file refuses to be written.
+    pub(crate) has_failed: AtomicBool,
+}
+
+/// A document in memory.
+struct Open {
+    document: OpenDocument,
+    /// The heads known to the engine.
+    told: Vec<ChangeHash>,
+}
+
+pub(crate) struct Storage {
+    environment: Environment,
+    path: PathBuf,
+    database: Database,
+    open: BTreeMap<DocumentId, Open>,
+    limits: Limits,
+    figures: Arc<Figures>,
+    /// Documents of this group dropped from memory with changes not stored.
+    lost: BTreeSet<DocumentId>,
+    looked: Instant,
+    seen: Option<shoal_store::Version>,
+}
+
+/// The outcome of a job before its commit.
+struct Taken {
+    document: DocumentId,
+    job: JobId,
+    outcome: Result<Stored, Fault>,
+}
+
+impl Storage {
+    pub(crate) fn new(
+        (environment, path): (Environment, PathBuf),
+        database: Database,
+        limits: Limits,
+        figures: Arc<Figures>,
+    ) -> Self {
+        let open = BTreeMap::new();
+        let (lost, looked) = (BTreeSet::new(), Instant::now());
+        Self { environment, path, database, open, limits, figures, lost, looked, seen: None }
+    }
+
+    /// Works until told to stop, or until nobody is left to tell.
+    pub(crate) fn run(mut self, work: &Receiver<Work>, tell: &dyn Fn(Event)) {
+        loop {
+            let first = match work.recv_timeout(LOOK) {
+                Ok(first) => Some(first),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            let mut group = Vec::new();
+            let mut is_last = false;
+            for work in first.into_iter().chain(work.try_iter().take(GROUP_MAX)) {
+                match work {
+                    Work::Effect(effect) => group.push(effect),
+                    Work::Stop => is_last = true,
+                }
+            }
+            self.group(group, tell);
+            if is_last {
+                for (_, open) in std::mem::take(&mut self.open) {
+                    let _ = self.database.close(open.document);
+                }
+                return;
+            }
+            if self.looked.elapsed() >= LOOK {
+                self.look(tell);
+                self.looked = Instant::now();
+            }
+        }
+    }
+
+    fn group(&mut self, group: Vec<Effect>, tell: &dyn Fn(Event)) {
+        let mut taken: Vec<Taken> = Vec::new();
+        let mut later = Vec::new();
+        for effect in group {
+            match effect {
+                Effect::Open { document } => {
+                    // Changes before it may be of the same document, closed and opened again.
+                    self.commit(&mut taken, tell);
+                    let contents = self.contents(&document);
+                    tell(Event::Opened { document, contents });
+                }
+                Effect::Store { document, job, chunks } => {
+                    let outcome = self.take_in(&document, &chunks);
+                    taken.push(Taken { document, job, outcome });
+                }
+                Effect::Release { document } => {
+                    self.commit(&mut taken, tell);
+                    if let Some(open) = self.open.remove(&document) {
+                        // The changes are durable; the JSON is made by the next reader otherwise.
+                        let _ = self.database.close(open.document);
+                    }
+                }
+                Effect::Save { document } => later.push(document),
+                _ => {}
+            }
+        }
+        self.commit(&mut taken, tell);
+        for document in later {
+            let open = self.open.get(&document);
+            let snapshot =
+                open.map(|open| Arc::new(open.document.to_bytes(SaveOptions::default())));
+            tell(Event::Saved { document, snapshot });
+        }
+    }
+
+    /// Reads a document for the engine.
+    fn contents(&mut self, id: &DocumentId) -> Result<Option<Contents>, Fault> {
+        if !self.open.contains_key(id) {
+            match self.database.open_document(id.as_str()) {
+                Ok(document) => {
+                    let told = document.heads();
+                    self.open.insert(id.clone(), Open { document, told });
+                }
+                Err(shoal::Error::NoDocument { .. }) => return Ok(None),
+                Err(_) => return Err(Fault::Unreadable),
+            }
+        }
+        let open = &self.open[id];
+        let graph = open.document.graph().clone();
+        Ok(Some(Contents { graph, waiting: waiting(&open.document) }))
+    }
+
+    /// Takes the changes of a stranger into a document, in memory.
+    fn take_in(&mut self, id: &DocumentId, chunks: &[u8]) -> Result<Stored, Fault> {
+        if !self.open.contains_key(id) {
+            let opened = self.database.open_or_create(id.as_str());
+            let document = opened.map_err(|_| Fault::Unreadable)?;
+            let told = document.heads();
+            self.open.insert(id.clone(), Open { document, told });
+        }
+        let open = self.open.get_mut(id).ok_or(Fault::Unreadable)?;
+        let before = open.document.heads();
+        let limits = self.limits;
+        // A change that finds a fault of this program costs the document its place in memory: the
+        // stored state is read anew.
+        let applied =
+            panic::catch_unwind(AssertUnwindSafe(|| apply(&mut open.document, chunks, &limits)));
+        match applied {
+            Ok(Ok(())) => {}
+            Ok(Err(Refusal::Whole)) => return Err(Fault::Changes),
+            Ok(Err(Refusal::Drop)) | Err(_) => {
+                self.open.remove(id);
+                self.lost.insert(id.clone());
+                return Err(Fault::Changes);
+            }
+        }
+        let changes = open.document.changes_since(&before).into_iter().cloned().collect();
+        Ok(Stored { changes, waiting: waiting(&open.document) })
+    }
+
+    /// Makes the taken jobs durable, and tells the engine.
+    fn commit(&mut self, taken: &mut Vec<Taken>, tell: &dyn Fn(Event)) {
+        if taken.is_empty() {
+            return;
+        }
+        let start = Instant::now();
+        let dirty: BTreeSet<DocumentId> = taken
+            .iter()
+            .filter(|taken| taken.outcome.is_ok())
+            .map(|taken| taken.document.clone())
+            .collect();
+        let mut refused = std::mem::take(&mut self.lost);
+        let mut has_failed = false;
+        let committed = self.patiently(|database, open| {
+            let documents = open.iter_mut().filter(|(id, _)| dirty.contains(*id));
+            database.commit_all(documents.map(|(_, open)| &mut open.document))
+        });
+        match committed {
+            Ok(()) => {}
+            Err(error) if is_of_the_file(&error) => has_failed = true,
+            // One of them is at fault, and the others are not.
+            Err(_) => {
+                for id in &dirty {
+                    let committed = self.patiently(|database, open| match open.get_mut(id) {
+                        Some(open) => database.commit(&mut open.document).map(drop),
+                        None => Ok(()),
+                    });
+                    match committed {
+                        Ok(()) => {}
+                        Err(error) if is_of_the_file(&error) => has_failed = true,
+                        Err(_) => {
+                            self.open.remove(id);
+                            refused.insert(id.clone());
+                        }
+                    }
+                }
+            }
+        }
+        let elapsed = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.figures.commits.fetch_add(1, Ordering::Relaxed);
+        self.figures.commit_us.fetch_add(elapsed, Ordering::Relaxed);
+        self.figures.jobs.fetch_add(taken.len() as u64, Ordering::Relaxed);
+        self.figures.has_failed.store(has_failed, Ordering::Relaxed);
+        if has_failed {
+            self.reopen();
+        }
+        for Taken { document, job, outcome } in taken.drain(..) {
+            let outcome = match outcome {
+                _ if has_failed => Err(Fault::Storage),
+                Ok(_) if refused.contains(&document) => Err(Fault::Changes),
+                outcome => outcome,
+            };
+            if let (Ok(stored), Some(open)) = (&outcome, self.open.get_mut(&document)) {
+                open.told = advanced(&open.told, &stored.changes);
+            }
+            tell(Event::Stored { document, job, outcome });
+        }
+        // A commit takes in changes of others, too.
+        for id in dirty {
+            self.tell_rest(&id, tell);
+        }
+    }
+
+    /// Commits, again and again while somebody else is writing.
+    fn patiently(
+        &mut self,
+        commit: impl Fn(&mut Database, &mut BTreeMap<DocumentId, Open>) -> Result<(), shoal::Error>,
+    ) -> Result<(), shoal::Error> {
+        let start = Instant::now();
+        loop {
+            match commit(&mut self.database, &mut self.open) {
+                Err(error) if is_busy(&error) && start.elapsed() < BUSY => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// Tells of changes from elsewhere.
+    fn tell_rest(&mut self, id: &DocumentId, tell: &dyn Fn(Event)) {
+        let Some(open) = self.open.get_mut(id) else { return };
+        let heads = open.document.heads();
+        if open.told == heads {
+            return;
+        }
+        let changes = open.document.changes_since(&open.told).into_iter().cloned().collect();
+        open.told = heads;
+        let stored = Stored { changes, waiting: waiting(&open.document) };
+        tell(Event::Changed { document: id.clone(), stored });
+    }
+
+    /// Takes in changes of other connections and processes.
+    fn look(&mut self, tell: &dyn Fn(Event)) {
+        if !self.database.has_changed(&mut self.seen).unwrap_or(false) {
+            return;
+        }
+        for id in self.open.keys().cloned().collect::<Vec<_>>() {
+            let Some(open) = self.open.get_mut(&id) else { continue };
+            if self.database.refresh(&mut open.document).is_ok() {
+                self.tell_rest(&id, tell);
+            }
+        }
+    }
+
+    /// Opens the file again after a failure: its contents count.
+    fn reopen(&mut self) {
+        self.open.clear();
+        self.seen = None;
+        loop {
+            match Database::open(self.environment.clone(), &self.path, Access::ReadWrite) {
+                Ok(database) => {
+                    self.database = database;
+                    return;
+                }
+                Err(_) => std::thread::sleep(RETRY),
+            }
+        }
+    }
+}
+
+/// True for a fault of the file or the disk, and of no document.
+const fn is_of_the_file(error: &shoal::Error) -> bool {
+    matches!(error, shoal::Error::Store(_) | shoal::Error::Sql(shoal_sql::Error::Store(_)))
+}
+
+fn is_busy(error: &shoal::Error) -> bool {
+    match error {
+        shoal::Error::Store(error) | shoal::Error::Sql(shoal_sql::Error::Store(error)) => {
+            error.is_busy()
+        }
+        _ => false,
+    }
+}
+
+/// Why changes were not taken in.
+enum Refusal {
+    /// The document is as before.
+    Whole,
+    /// The document in memory has them, and must go.
+    Drop,
+}
+
+/// Applies the chunks of a stranger to a document: all of them, or none.
+fn apply(document: &mut Document, bytes: &[u8], limits: &Limits) -> Result<(), Refusal> {
+    if document.queued_changes().len() >= limits.waiting_changes {
+        return Err(Refusal::Whole);
+    }
+    if document.is_empty() {
+        // A whole document is loaded without making its changes one by one.
+        document.load_incremental(bytes).map_err(|_| Refusal::Drop)?;
+        let highest = document.changes().map(Change::max_op).max().unwrap_or(0);
+        return if highest > limits.op_counter { Err(Refusal::Drop) } else { Ok(()) };
+    }
+    let mut changes = Vec::new();
+    for chunk in chunks(bytes, document.limits()) {
+        match chunk.map_err(|_| Refusal::Whole)? {
+            Chunk::Change(change) => changes.push(change),
+            Chunk::Document(chunk) => {
+                changes.extend(chunk.changes(Verify::Heads).map_err(|_| Refusal::Whole)?);
+            }
+            Chunk::Bundle(bundle) => changes.extend(bundle.into_changes()),
+            _ => return Err(Refusal::Whole),
+        }
+    }
+    if changes.iter().any(|change| change.max_op() > limits.op_counter) {
+        return Err(Refusal::Whole);
+    }
+    document.apply_changes(changes).map_err(|_| Refusal::Whole)
+}
+
+fn waiting(document: &Document) -> Vec<Change> {
+    document.queued_changes().into_iter().cloned().collect()
+}
+
+/// Heads after changes whose dependencies come first.
+fn advanced(heads: &[ChangeHash], changes: &[Change]) -> Vec<ChangeHash> {
+    let mut heads: BTreeSet<ChangeHash> = heads.iter().copied().collect();
+    for change in changes {
+        for dep in change.deps() {
+            heads.remove(dep);
+        }
+        heads.insert(change.hash());
+    }
+    // Dependents never come first: they wait for their dependencies.
+    heads.into_iter().collect()
+}
