@@ -1,7 +1,7 @@
 //! The rows of a projection at a past state of a document.
 
 use shoal_crdt::Document;
-use shoal_history::{ActorId, ChangeHash};
+use shoal_history::ChangeHash;
 use shoal_sql::Value;
 
 use super::define::{self, Definition, ProjectionStatement, parse};
@@ -27,7 +27,7 @@ pub(crate) fn past_rows(
     heads: &[ChangeHash],
     all: &mut Vec<Vec<Value>>,
 ) -> Result<(), Error> {
-    let past = document.fork_at(ActorId::new(&[0]), heads)?;
+    let past = document.at(heads);
     rows::each_row(&past, definition, |found| {
         let made = rows::row(&past, definition, &found)?;
         let mut row = vec![Value::Int(doc), Value::Blob(made.key)];

@@ -1,6 +1,8 @@
 //! The rows of a projection, from the objects of a document.
 
-use shoal_crdt::{Document, DocumentJson, ListItem, MapEntry, ObjId, ObjType, Parent, PatchProp};
+use shoal_crdt::{
+    Document, DocumentAt, DocumentJson, ListItem, MapEntry, ObjId, ObjType, Parent, PatchProp,
+};
 use shoal_crdt::{ROOT, ReadDoc, Value};
 use shoal_history::{ActorId, ScalarRef};
 use shoal_sql::Value as SqlValue;
@@ -59,9 +61,32 @@ pub(crate) fn is_map(kind: ObjType) -> bool {
     matches!(kind, ObjType::Map | ObjType::Table)
 }
 
+/// A document that rows are made of: at present, or as it was.
+pub(crate) trait Source: ReadDoc {
+    /// An object as JSON; the inner error is that of one nested too deeply.
+    fn json_of(&self, id: &ObjId) -> Result<serde_json::Result<String>, Error>;
+}
+
+impl Source for Document {
+    fn json_of(&self, id: &ObjId) -> Result<serde_json::Result<String>, Error> {
+        Ok(serde_json::to_string(&DocumentJson::of_object(self, id)?))
+    }
+}
+
+impl Source for DocumentAt<'_> {
+    fn json_of(&self, id: &ObjId) -> Result<serde_json::Result<String>, Error> {
+        match self.hydrate(id) {
+            Err(error @ shoal_crdt::Error::TooDeep { .. }) => {
+                Ok(Err(serde_json::Error::io(std::io::Error::other(error))))
+            }
+            hydrated => Ok(serde_json::to_string(&hydrated?)),
+        }
+    }
+}
+
 /// Gives a document's rows.
 pub(crate) fn each_row<'d>(
-    document: &'d Document,
+    document: &'d impl Source,
     definition: &Definition,
     mut each: impl FnMut(Found<'d>) -> Result<(), Error>,
 ) -> Result<(), Error> {
@@ -79,7 +104,7 @@ pub(crate) fn each_row<'d>(
 /// Gives the rows below an object. `in_row` is true where the object is within a row of a
 /// projection around.
 fn walk<'d>(
-    document: &'d Document,
+    document: &'d impl Source,
     steps: &[Step],
     (at, in_row, is_nested): (Found<'d>, bool, bool),
     each: &mut dyn FnMut(Found<'d>) -> Result<(), Error>,
@@ -154,7 +179,7 @@ pub(crate) fn locate(
 
 /// The row at a place.
 pub(crate) fn row(
-    document: &Document,
+    document: &impl Source,
     definition: &Definition,
     found: &Found<'_>,
 ) -> Result<Row, Error> {
@@ -173,7 +198,7 @@ pub(crate) fn row(
 }
 
 fn column_value(
-    document: &Document,
+    document: &impl Source,
     number: usize,
     column: &Column,
     found: &Found<'_>,
@@ -236,7 +261,7 @@ pub(crate) fn literal(literal: Option<&Literal>) -> SqlValue {
 
 /// A value of the document as a value of SQL; `None` where the type does not fit.
 fn converted(
-    document: &Document,
+    document: &impl Source,
     kind: Kind,
     value: Value<'_>,
     id: &ObjId,
@@ -304,9 +329,13 @@ fn type_name(value: Value<'_>) -> &'static str {
 }
 
 /// A value as JSON; NULL for null.
-pub(crate) fn json(document: &Document, value: Value<'_>, id: &ObjId) -> Result<SqlValue, Error> {
+pub(crate) fn json(
+    document: &impl Source,
+    value: Value<'_>,
+    id: &ObjId,
+) -> Result<SqlValue, Error> {
     let text = match value {
-        Value::Object(_) => serde_json::to_string(&DocumentJson::of_object(document, id)?),
+        Value::Object(_) => document.json_of(id)?,
         Value::Scalar(scalar) => match scalar {
             ScalarRef::Null => return Ok(SqlValue::Null),
             ScalarRef::Boolean(truth) => serde_json::to_string(&truth),
