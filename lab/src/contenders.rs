@@ -8,8 +8,8 @@ use crate::dataset;
 use crate::engine::document::Kind;
 use crate::engine::hash::Costs;
 use crate::engine::table::{Access, Cell, Fields, TableSpec};
-use crate::engine::{About, DocEngine, HashEngine, Miss, TableEngine};
-use crate::workload::{Bench, Context, Family, Row, Sampler, document, hash, table};
+use crate::engine::{About, DbEngine, DocEngine, HashEngine, Miss, TableEngine};
+use crate::workload::{Bench, Context, Family, Row, Sampler, db, document, hash, table};
 
 type PrepareRow = Box<dyn Fn(&str, &Context) -> Option<Result<Sampler, Miss>> + Send + Sync>;
 type Generate = Box<dyn Fn(&Dataset<'_>, &mut dyn FnMut(u64)) -> Result<(), Miss> + Send + Sync>;
@@ -73,6 +73,12 @@ impl Contenders {
         self.add(Family::Table, about, prepared(table::rows::<E>(), engine));
     }
 
+    /// Adds a database of documents.
+    pub fn database<E: DbEngine>(&mut self, engine: E) {
+        let about = engine.about();
+        self.add(Family::Db, about, prepared(db::rows::<E>(), engine));
+    }
+
     /// Adds an Argon2 engine.
     pub fn hash<E: HashEngine>(&mut self, engine: E) {
         let about = engine.about();
@@ -124,6 +130,7 @@ pub(crate) fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     rows.extend(document::rows::<Nobody>().workloads.into_iter().map(|(row, _)| row));
     rows.extend(table::rows::<Nobody>().workloads.into_iter().map(|(row, _)| row));
+    rows.extend(db::rows::<Nobody>().workloads.into_iter().map(|(row, _)| row));
     rows.extend(hash::rows::<Nobody>().workloads.into_iter().map(|(row, _)| row));
     rows
 }
@@ -220,6 +227,12 @@ impl TableEngine for Nobody {
     }
 }
 
+impl DbEngine for Nobody {
+    fn about(&self) -> About {
+        About::peer("nobody", "", "")
+    }
+}
+
 impl HashEngine for Nobody {
     type Arena = ();
 
@@ -249,7 +262,7 @@ mod tests {
         let rows = rows();
         let ids: HashSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
         assert_eq!(ids.len(), rows.len());
-        for family in [Family::Doc, Family::Table, Family::Argon] {
+        for family in Family::ALL {
             assert!(rows.iter().any(|row| row.family == family));
         }
     }

@@ -4,6 +4,7 @@
 //! and no contender pays for dynamic dispatch. An adapter without an operation keeps the trait's
 //! default, and the row says `not run`.
 
+pub mod db;
 pub mod document;
 pub mod hash;
 pub mod table;
@@ -12,6 +13,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use db::DbEngine;
 pub use document::DocEngine;
 pub use hash::HashEngine;
 pub use table::TableEngine;

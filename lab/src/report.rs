@@ -130,9 +130,7 @@ pub(crate) fn closest<'a>(record: &'a Record, row: &'a RowRecord) -> Option<Race
 
 /// The families with rows in the record.
 pub(crate) fn families(record: &Record) -> impl Iterator<Item = Family> + '_ {
-    [Family::Doc, Family::Table, Family::Argon]
-        .into_iter()
-        .filter(|family| record.rows_of(*family).next().is_some())
+    Family::ALL.into_iter().filter(|family| record.rows_of(*family).next().is_some())
 }
 
 #[cfg(test)]

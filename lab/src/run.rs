@@ -132,9 +132,7 @@ fn entrants(
     for unbuilt in &args.unbuilt {
         let parsed = unbuilt.split_once('=').and_then(|(who, why)| {
             let (family, name) = who.split_once('/')?;
-            let family = [Family::Doc, Family::Table, Family::Argon]
-                .into_iter()
-                .find(|one| one.name() == family)?;
+            let family = Family::ALL.into_iter().find(|one| one.name() == family)?;
             Some((family, name, why))
         });
         let (family, name, why) =

@@ -1,5 +1,6 @@
 //! Shoal's own engines as contenders.
 
+mod db;
 mod document;
 mod hash;
 mod miner;
@@ -24,5 +25,6 @@ pub fn add(contenders: &mut Contenders) {
     contenders.table(table::Tables(table::Form::Exclusive));
     contenders.table(typed::Typed(table::Form::InTransaction));
     contenders.table(typed::Typed(table::Form::Exclusive));
+    contenders.database(db::Documents);
     hash::add(contenders);
 }

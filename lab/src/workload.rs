@@ -1,5 +1,6 @@
 //! The rows: each written once, generic over the engine.
 
+pub(crate) mod db;
 pub(crate) mod document;
 pub(crate) mod hash;
 pub(crate) mod table;
@@ -24,15 +25,21 @@ pub enum Family {
     Table,
     /// Argon2id: `argon/...`.
     Argon,
+    /// Documents in files: `db/...`.
+    Db,
 }
 
 impl Family {
+    /// All families, in the order of reports.
+    pub const ALL: [Family; 4] = [Self::Doc, Self::Table, Self::Db, Self::Argon];
+
     /// The family's part of row ids.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Doc => "doc",
             Self::Table => "table",
             Self::Argon => "argon",
+            Self::Db => "db",
         }
     }
 
@@ -42,6 +49,7 @@ impl Family {
             Self::Doc => "Documents",
             Self::Table => "Tables",
             Self::Argon => "Argon2id",
+            Self::Db => "Databases of documents",
         }
     }
 }
