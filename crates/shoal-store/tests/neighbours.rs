@@ -407,3 +407,42 @@ fn sqlite_goes_on_where_a_new_file_begins() {
     drop(cursor);
     assert_eq!(ask_sqlite_at(&db, "SELECT a FROM n ORDER BY a"), ["least", "middle", "most"]);
 }
+
+/// The system drops all POSIX locks of a process on a file with the first descriptor closed: a
+/// SQLite in this process keeps its locks while Shoal opens and closes the same file.
+#[test]
+#[cfg(target_os = "linux")]
+fn closing_a_file_drops_no_lock_of_sqlite_in_the_same_process() {
+    use std::process::Command;
+    let place = Place::new();
+    let other = |sql: &str| {
+        let run = Command::new("sqlite3").arg(&place.db).arg(sql).output();
+        run.map(|output| output.status.success()).ok()
+    };
+    if other("SELECT 1").is_none() {
+        eprintln!("skipped: there is no sqlite3 command");
+        return;
+    }
+    let insert = "INSERT INTO t VALUES (2, 'other')";
+    for journal_mode in ["delete", "wal"] {
+        let peer = place.peer();
+        peer.query_row(&format!("PRAGMA journal_mode = {journal_mode}"), (), |_| Ok(())).unwrap();
+        peer.execute_batch("BEGIN IMMEDIATE; INSERT INTO t VALUES (1, 'peer')").unwrap();
+        for access in [Access::ReadOnly, Access::ReadWrite, Access::ReadWrite] {
+            let store =
+                Store::open_with(Arc::new(OsVfs::new()), &place.db, options(access)).unwrap();
+            drop(store.begin(Mode::Read).unwrap());
+            drop(store);
+            assert_eq!(other(insert), Some(false), "{journal_mode}: SQLite holds its lock");
+        }
+        peer.execute_batch("COMMIT").unwrap();
+        assert_eq!(other(insert), Some(true));
+        peer.execute_batch("DELETE FROM t").unwrap();
+    }
+    let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let before = open();
+    for _ in 0..50 {
+        drop(place.store().begin(Mode::Read).unwrap());
+    }
+    assert!(open() < before + 20, "descriptors of a file nobody locks are closed");
+}

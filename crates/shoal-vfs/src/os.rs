@@ -1,5 +1,6 @@
 //! The operating system's files (Unix).
 
+mod handle;
 mod local_time;
 mod mapping;
 mod record_lock;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use crate::shared::{SHARED_BLOCK, SharedBlock};
 use crate::{ByteLock, File, LockLevel, OpenMode, Vfs, VfsError};
+use handle::Handle;
 pub(crate) use local_time::local_offset_s;
 pub use mapping::Mapping;
 use mapping::Region;
@@ -39,6 +41,12 @@ impl OsVfs {
 impl Vfs for OsVfs {
     fn open(&self, path: &Path, mode: OpenMode<'_>) -> Result<Box<dyn File>, VfsError> {
         // The kind of file is asked before opening: opening a pipe would wait for its other end.
+        let writable = mode != OpenMode::ReadOnly;
+        let open = |file| {
+            let held = Mutex::new(Held::default());
+            let open = OpenFile { file, path: path.to_path_buf(), writable, held };
+            Ok(Box::new(OsFile(Arc::new(open))) as Box<dyn File>)
+        };
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => {
                 return Err(VfsError::IsDirectory { path: path.to_path_buf() });
@@ -46,10 +54,15 @@ impl Vfs for OsVfs {
             Ok(found) if !found.is_file() => {
                 return Err(VfsError::NotAFile { path: path.to_path_buf() });
             }
-            _ => {}
+            Ok(found) => {
+                if let Some(handle) = Handle::unpark(&found, writable) {
+                    return open(handle);
+                }
+            }
+            Err(_) => {}
         }
         let mut options = fs::OpenOptions::new();
-        options.read(true).write(mode != OpenMode::ReadOnly);
+        options.read(true).write(writable);
         match mode {
             OpenMode::ReadOnly | OpenMode::ReadWrite => {}
             OpenMode::Create => {
@@ -62,9 +75,7 @@ impl Vfs for OsVfs {
             }
         }
         let file = options.open(path).map_err(|error| VfsError::from_io("open", path, error))?;
-        let held = Mutex::new(Held::default());
-        let writable = mode != OpenMode::ReadOnly;
-        Ok(Box::new(OsFile(Arc::new(OpenFile { file, path: path.to_path_buf(), writable, held }))))
+        open(Handle::new(file, writable))
     }
 
     fn open_temporary(&self) -> Result<Box<dyn File>, VfsError> {
@@ -83,7 +94,7 @@ impl Vfs for OsVfs {
             // The name goes at once: whatever becomes of the process, the file does not stay.
             fs::remove_file(&path).map_err(|error| VfsError::from_io("delete", &path, error))?;
             let held = Mutex::new(Held::default());
-            let open = OpenFile { file, path, writable: true, held };
+            let open = OpenFile { file: Handle::new(file, true), path, writable: true, held };
             return Ok(Box::new(OsFile(Arc::new(open))));
         }
     }
@@ -119,7 +130,7 @@ impl Vfs for OsVfs {
 /// One opened file. Mappings hold a reference, so the descriptor stays open as long as they live.
 #[derive(Debug)]
 pub(crate) struct OpenFile {
-    file: fs::File,
+    file: Handle,
     path: PathBuf,
     writable: bool,
     held: Mutex<Held>,
