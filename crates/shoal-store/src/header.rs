@@ -32,6 +32,9 @@ impl FileState {
         let mut header = FileHeader::create(new.page_size.unwrap_or(NEW_PAGE_SIZE));
         header.reserved = new.reserved;
         header.text_encoding = new.text_encoding;
+        if new.wal {
+            (header.write_version, header.read_version) = (2, 2);
+        }
         let auto_vacuum = new.auto_vacuum.unwrap_or_default();
         header.largest_root = u32::from(auto_vacuum != AutoVacuum::None);
         header.incremental_vacuum = u32::from(auto_vacuum == AutoVacuum::Incremental);

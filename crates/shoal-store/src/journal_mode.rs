@@ -46,7 +46,18 @@ impl Store {
     /// [`Error::Busy`] when others use the file, or transactions of this store are open; as
     /// [`Transaction::upgrade`] and [`Transaction::commit`].
     pub fn set_journal_mode(&self, mode: JournalMode) -> Result<JournalMode, Error> {
-        let is_wal = self.begin(Mode::Read)?.header().is_wal();
+        let mut is_wal = false;
+        {
+            let txn = self.begin(Mode::Read)?;
+            if txn.page_count() == 0 {
+                // The first commit makes the file as asked for.
+                let mut settings = self.settings();
+                settings.new_file.wal = false;
+                self.set_settings(settings);
+            } else {
+                is_wal = txn.header().is_wal();
+            }
+        }
         match mode {
             JournalMode::Wal if is_wal || self.is_in_memory() => {}
             JournalMode::Wal => {

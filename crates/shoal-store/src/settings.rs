@@ -64,6 +64,8 @@ pub struct NewFile {
     /// Free pages at commits; none asked for is [`AutoVacuum::None`] in a new file, and what the
     /// file has in `VACUUM`.
     pub auto_vacuum: Option<AutoVacuum>,
+    /// The file gets a write-ahead log with its first commit. A database in memory gets none.
+    pub wal: bool,
 }
 
 /// The fate of free pages.
@@ -102,6 +104,7 @@ impl Settings {
                 reserved: 0,
                 text_encoding: TextEncoding::Utf8,
                 auto_vacuum: None,
+                wal: false,
             },
         }
     }

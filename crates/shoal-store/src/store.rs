@@ -325,7 +325,8 @@ impl Store {
             let (mut file, mut snapshot) = self.inner.try_begin()?;
             let shape = self.settings().new_file;
             let reserved = self.inner.reserved_at_least(shape.reserved);
-            let new_file = FileState::shaped(NewFile { reserved, ..shape });
+            let wal = shape.wal && self.inner.path != Path::new(":memory:");
+            let new_file = FileState::shaped(NewFile { reserved, wal, ..shape });
             if file.page_count == 0 && snapshot.log.is_none() && file != new_file {
                 file = new_file;
                 snapshot = Snapshot::of(Image::read(&file));

@@ -43,13 +43,18 @@ pub struct StoredDocument {
 }
 
 impl Database {
-    /// Opens the database file at `path`. With [`Access::Create`] a missing file is created.
+    /// Opens the database file at `path`. With [`Access::Create`] a missing file is created, with a
+    /// write-ahead log; `PRAGMA journal_mode` before the first table, or later, gives it another
+    /// journal.
     ///
     /// # Errors
     /// [`Error::Store`] when the file cannot be opened, [`Error::Sql`] when its schema cannot be
     /// read.
     pub fn open(environment: Environment, path: &Path, access: Access) -> Result<Self, Error> {
         let store = Store::open_named(environment.vfs(), path, Options::new(access))?;
+        let mut settings = store.settings();
+        settings.new_file.wal = true;
+        store.set_settings(settings);
         Self::over(environment, store)
     }
 
