@@ -1,5 +1,5 @@
-//! A database as SQL recreating its tables and documents, in Shoal or in `sqlite3`: the output of `shoal dump`
-//! and of the shell's `.dump`.
+//! A database as SQL recreating its tables and documents, in Shoal or in `sqlite3`: the output of
+//! `shoal dump` and of the shell's `.dump`.
 
 use std::io::Write;
 

@@ -29,7 +29,7 @@ pub struct Compacted {
     pub bytes_after: u64,
 }
 
-/// The bytes of a document's chunks: those that a compaction left, and those appended since.
+/// The bytes of a document's chunks: left by the last compaction, and appended since.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Share {
     pub(crate) compact: u64,
@@ -55,7 +55,7 @@ impl Share {
         Ok(share)
     }
 
-    /// True once what was appended takes more than what the last compaction left.
+    /// True once the appended bytes outnumber the compacted ones.
     pub(crate) fn is_due(self) -> bool {
         self.appended >= LEAST_BYTES && self.appended > self.compact
     }
@@ -66,7 +66,7 @@ impl Share {
     }
 }
 
-/// True once the changes appended since the last compaction take more than what it left.
+/// [`Share::is_due`] of a document's chunks.
 pub(crate) fn is_due(connection: &mut Connection, id: i64) -> Result<bool, Error> {
     Ok(Share::of(connection, id)?.is_due())
 }
@@ -119,7 +119,7 @@ fn stored_times(connection: &mut Connection, id: i64) -> Result<Times, Error> {
     Ok(times)
 }
 
-/// The document that a chunk gives back, if all changes of `document` are in it: their hashes, made
+/// The document given back by a chunk, if all changes of `document` are there: their hashes, made
 /// anew, are compared.
 fn given_back(chunk: &[u8], document: &Document) -> Result<Option<Document>, Error> {
     let options = LoadOptions {

@@ -1,10 +1,10 @@
 //! When this file stored the changes of a document, kept where compacting puts many changes into
 //! one chunk.
 //!
-//! A chunk of one change has a row with a time. For those in a document chunk, `_shoal_stored` has
-//! runs: so many changes, in the order in which the chunk gives them back, and the latest time among
-//! them. Changes stored within a minute of each other are one run, so that the runs of a history
-//! take a small part of its bytes.
+//! A chunk of one change has a row with a time. For the changes in a document chunk `_shoal_stored`
+//! has runs: so many changes, in the order of the chunk, and the latest time among them. Changes
+//! stored within a minute of each other are one run: the runs of a history take a small part of its
+//! bytes.
 
 use std::collections::BTreeMap;
 
@@ -27,8 +27,8 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// Takes the times of the changes in a chunk that was stored at `stored`, those of a document
-    /// chunk from its runs if there are any.
+    /// Takes the times of the changes in a chunk stored at `stored`: for a document chunk from its
+    /// runs, if any.
     pub(crate) fn add_chunk(
         &mut self,
         bytes: &[u8],
@@ -79,7 +79,7 @@ impl Times {
         (!heads.is_empty()).then(|| heads.into_iter().collect())
     }
 
-    /// The runs of changes in their order; `now_ms` for those whose time nobody knows.
+    /// The runs of changes in their order; `now_ms` for changes of unknown times.
     pub(crate) fn encode(&self, hashes: impl Iterator<Item = ChangeHash>, now_ms: i64) -> Vec<u8> {
         let mut runs: Vec<(u64, i64, i64)> = Vec::new();
         for hash in hashes {

@@ -1,8 +1,8 @@
-//! Events: what changed in a database, told after each commit of anybody.
+//! Events: changes of a database, told after each commit of anybody.
 //!
 //! No thread: a program asks ([`Database::poll`]) or waits ([`Database::wait`]). Commits of other
-//! connections and processes are found by the file's version; which documents and tables they
-//! changed is found on one snapshot, so that events of one call are of one state. Several commits
+//! connections and processes are found by the file's version; the documents and tables
+//! they changed are found on one snapshot: the events of one call are of one state. Several commits
 //! between two calls are told as one step.
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use crate::{Database, Error};
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
-/// What a program wants to be told of.
+/// The subject of a watch.
 ///
 /// ```
 /// # use shoal::{Database, Environment, Event, Topics};
@@ -43,14 +43,14 @@ pub struct Topics {
 }
 
 impl Topics {
-    /// Every document, those to come as well.
+    /// Every document, present and to come.
     #[must_use]
     pub fn all_documents(mut self) -> Topics {
         self.all_documents = true;
         self
     }
 
-    /// The document of this name, which need not be there yet.
+    /// The document of this name, present or to come.
     #[must_use]
     pub fn document(mut self, name: impl Into<String>) -> Topics {
         self.documents.push(name.into());
@@ -72,7 +72,7 @@ impl Topics {
     }
 }
 
-/// Something that changed.
+/// One change.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
@@ -80,21 +80,21 @@ pub enum Event {
     Document {
         /// Its name.
         name: String,
-        /// The heads it had, ascending.
+        /// The heads before, ascending.
         before: Vec<ChangeHash>,
         /// Its heads.
         heads: Vec<ChangeHash>,
     },
     /// A document has another name.
     Renamed {
-        /// The name it had.
+        /// The name before.
         from: String,
         /// Its name.
         to: String,
     },
     /// A document was removed.
     Removed {
-        /// The name it had.
+        /// The name before.
         name: String,
     },
     /// Rows of a table changed, or the table came or went.
@@ -113,7 +113,7 @@ pub enum Event {
     },
 }
 
-/// A subscription: what it asks for, and the state it has told of.
+/// A subscription: its topics, and the state told last.
 #[derive(Debug)]
 pub struct Watch {
     topics: Topics,
@@ -125,11 +125,11 @@ pub struct Watch {
     queries: Vec<LiveQuery>,
 }
 
-/// A query that is run again once a table it reads has changed.
+/// A query, run again after a change of any table behind its rows.
 #[derive(Debug)]
 struct LiveQuery {
     statement: Statement,
-    /// The tables it read when it was planned for `cookie`; `None` where any may matter.
+    /// The tables behind the plan for `cookie`; `None` where any may matter.
     reads: Option<Vec<(String, TableState)>>,
     cookie: u32,
     /// A digest of the rows told last.
@@ -142,8 +142,8 @@ impl Database {
     /// Cost: as the first [`Database::poll`].
     ///
     /// # Errors
-    /// [`Error::Sql`] for a table that is not there and a query that cannot be prepared;
-    /// [`Error::Topic`] for a statement that is no query.
+    /// [`Error::Sql`] for a query impossible to prepare; [`Error::Topic`] for a missing table and
+    /// for other statements than queries.
     pub fn watch(&mut self, topics: Topics) -> Result<Watch, Error> {
         let mut queries = Vec::new();
         for sql in &topics.queries {
@@ -176,16 +176,16 @@ impl Database {
         Ok(watch)
     }
 
-    /// What changed since the last call; nothing within a transaction, and while a writer keeps
+    /// The changes since the last call; nothing within a transaction, and while a writer keeps
     /// readers out.
     ///
     /// Cost: a look at the file's version when nobody committed. Otherwise one descent for each
-    /// watched document; for a table, a look at the pages that were written, or all of the table's
-    /// where these are not known ([`shoal_sql::Connection::follow_table`]); a query is run when a
-    /// table it reads has changed.
+    /// watched document; for a table, a look at the pages written since, or all of the table's
+    /// where these are not known ([`shoal_sql::Connection::follow_table`]); a query is run
+    /// after changes of the tables behind its rows.
     ///
     /// # Errors
-    /// What is wrong with the tables, and the queries' errors.
+    /// Faults of the tables, and the queries' errors.
     pub fn poll(&mut self, watch: &mut Watch) -> Result<Vec<Event>, Error> {
         match self.look(watch) {
             Err(error) if error.is_busy() => Ok(Vec::new()),
@@ -314,7 +314,7 @@ impl Database {
         let cookie = self.connection.schema()?.cookie();
         let mut is_due = query.told.is_none() || query.cookie != cookie;
         if let Some(reads) = &mut query.reads {
-            // Every table is followed, also behind the first that has changed.
+            // Every table is followed, also behind the first changed one.
             for (table, state) in reads {
                 is_due |= self.connection.follow_table(table, state)?;
             }

@@ -86,7 +86,7 @@ impl AsOf {
         AsOf { library: Arc::clone(library) }
     }
 
-    /// The documents that a state is of, each with the heads it had there.
+    /// The documents of a state, each with its heads there.
     fn documents(
         &self,
         context: &ModuleContext<'_>,
@@ -177,8 +177,8 @@ impl AsOf {
     }
 }
 
-/// A time as milliseconds since 1970: a number of these, or a text that SQLite's date functions
-/// read.
+/// A time as milliseconds since 1970: a number of these, or a text for SQLite's date
+/// functions.
 fn time(context: &ModuleContext<'_>, value: &Value) -> Result<i64, Error> {
     if let Value::Int(time_ms) = value {
         return Ok(*time_ms);
@@ -236,7 +236,7 @@ impl Module for AsOf {
     }
 }
 
-/// Rows that were made when the statement began.
+/// Rows made at the beginning of the statement.
 struct Made(TableFunctionRows);
 
 impl ModuleRows for Made {

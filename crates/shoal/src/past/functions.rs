@@ -29,7 +29,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// The heads in an argument; `None` where it was not given.
+    /// The heads in an argument; `None` for a missing one.
     fn heads(&self, argument: usize) -> Result<Option<Vec<shoal_history::ChangeHash>>, Error> {
         match self.arguments.get(argument).and_then(Option::as_ref) {
             None => Ok(None),
@@ -37,7 +37,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The document at the heads in an argument, at present where it was not given.
+    /// The document at the heads in an argument, at present for a missing one.
     fn at(&self, argument: usize) -> Result<DocumentAt<'_>, Error> {
         let heads = self.heads(argument)?.unwrap_or_else(|| self.document.heads());
         Ok(self.document.at(&heads))

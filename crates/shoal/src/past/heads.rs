@@ -58,7 +58,7 @@ impl Heads {
         self.0.len()
     }
 
-    /// The changes of a document by the places of the heads that name them.
+    /// The changes of a document, each with the place of the head naming the change.
     ///
     /// # Errors
     /// [`Error::Past`] for first digits of several changes.
@@ -86,7 +86,7 @@ impl Heads {
     /// All of them in one document.
     ///
     /// # Errors
-    /// [`Error::Past`] for a change that the document does not have.
+    /// [`Error::Past`] for a change missing in the document.
     pub(crate) fn all_within(
         &self,
         document: &Document,
@@ -102,7 +102,7 @@ impl Heads {
         }
     }
 
-    /// The error of a head that no document has.
+    /// The error of a head without a document.
     pub(crate) fn unknown(&self, place: usize) -> Error {
         refuse(format!("no document has such a change: {}", self.0[place]))
     }

@@ -19,7 +19,7 @@ use crate::tables::{self, CHUNK, Last, heads_of_value};
 const DOCUMENTS_MAX: usize = 64;
 const OPS_MAX: u64 = 4 << 20;
 
-/// The documents that statements of one connection read last, the latest first.
+/// The documents read last by statements of one connection, the latest first.
 #[derive(Debug, Default)]
 pub(crate) struct Library {
     kept: Mutex<Vec<Kept>>,
@@ -60,7 +60,7 @@ pub(crate) fn ask(
     }
 }
 
-/// The documents of the file, or those of one name, by name. None where the file has no documents.
+/// The documents of the file, or the one of a name, by name. None where the file has no documents.
 pub(crate) fn names(
     context: &ModuleContext<'_>,
     name: Option<&str>,
@@ -106,7 +106,7 @@ impl Library {
                 self.keep(kept.clone());
                 return Ok(kept.document);
             }
-            // A transaction that was rolled back may have had other chunks at these places.
+            // A transaction rolled back since may have had other chunks at these places.
             Some(kept) if kept.last.position < last.position => {
                 is_chunk(context, doc, &kept.last)?.then_some(kept)
             }
@@ -166,7 +166,7 @@ fn last(context: &ModuleContext<'_>, doc: i64) -> Result<Last, Error> {
     Ok(last)
 }
 
-/// True where the document's chunk at that place still has those heads.
+/// True where the document's chunk at the place still has the heads of `last`.
 fn is_chunk(context: &ModuleContext<'_>, doc: i64, last: &Last) -> Result<bool, Error> {
     let rowid = tables::chunk_ids(doc).start() + last.position;
     let mut is_same = false;

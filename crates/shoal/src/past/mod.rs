@@ -31,7 +31,7 @@ pub(crate) fn register(connection: &mut Connection) {
     }
 }
 
-/// The document that an argument names: by its name, or by a number, the `id` of `_shoal_doc` and
+/// The document named by an argument: by its name, or by a number, the `id` of `_shoal_doc` and
 /// the `_doc` of a projection.
 fn named_document(
     (library, context): (&Library, &ModuleContext<'_>),

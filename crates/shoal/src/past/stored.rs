@@ -36,7 +36,7 @@ pub(super) fn times(context: &ModuleContext<'_>, doc: i64) -> Result<Times, Erro
     Ok(times)
 }
 
-/// The heads that a document had in this file at a time; `None` before its first change was stored.
+/// The heads of a document in this file at a time; `None` before its first change was stored.
 ///
 /// Cost: a look at the chunks' times; before the last compaction as [`times`].
 pub(super) fn heads_at(

@@ -73,7 +73,7 @@ pub(super) fn scalar_json(scalar: &Scalar) -> Json {
     serde_json::to_value(shoal_crdt::hydrate::Value::Scalar(scalar.clone())).unwrap_or(Json::Null)
 }
 
-/// The value that a patch brings, as JSON; objects come empty.
+/// The value brought by a patch, as JSON; objects come empty.
 pub(super) fn brought(value: &PatchValue) -> Json {
     match &value.value {
         PatchScalar::Object(ObjType::Map | ObjType::Table) => Json::Object(serde_json::Map::new()),

@@ -20,7 +20,7 @@ pub(crate) fn kept_definition(all: &[String], name: &str) -> Result<Option<Defin
     Ok(all.into_iter().find(|definition| definition.name.eq_ignore_ascii_case(name)))
 }
 
-/// Adds the rows that a document had at `heads`, with the columns of the projection's table.
+/// Adds the rows of a document at `heads`, with the columns of the projection's table.
 pub(crate) fn past_rows(
     (doc, document): (i64, &Document),
     definition: &Definition,

@@ -1,4 +1,4 @@
-//! `document_tree` and `document_conflicts`: what is in a document, value by value.
+//! `document_tree` and `document_conflicts`: a document value by value.
 
 use shoal_crdt::{DocumentAt, ObjId, ObjType, PatchProp, ROOT, ReadDoc, Value};
 use shoal_sql::Value as SqlValue;

@@ -11,10 +11,10 @@ use crate::Error;
 use crate::past::values::{brought, json, push, scalar, scalar_json};
 
 /// One row a step, in terms of the document after the steps before: where, `put`, `insert`,
-/// `delete`, `increment`, `mark` or `conflict`, the value before and after. Objects that are new
-/// come with everything in them.
+/// `delete`, `increment`, `mark` or `conflict`, the value before and after. New objects come
+/// with everything in them.
 ///
-/// Cost: the document at `from` whole, and what changed.
+/// Cost: the document at `from` whole, and the changes since.
 pub(super) fn diff(asked: &Asked<'_>) -> Result<Vec<Row>, Error> {
     let from = asked.heads(0)?.unwrap_or_default();
     let to = asked.heads(1)?.unwrap_or_else(|| asked.document.heads());
@@ -134,7 +134,7 @@ impl Steps<'_> {
         self.rows.push(vec![path.into(), action.into(), before, after]);
     }
 
-    /// The value that a patch brings; an object with what the later state has in it.
+    /// The value brought by a patch; an object with its contents in the later state.
     fn value(&mut self, value: &PatchValue) -> Result<Value, Error> {
         match &value.value {
             PatchScalar::Scalar(found) => Ok(scalar(found.as_ref())),
@@ -151,7 +151,7 @@ impl Steps<'_> {
         }
     }
 
-    /// The object that a patch changes, before it.
+    /// The object changed by a patch, before the patch.
     fn object(&self, patch: &Patch) -> Option<&hydrate::Value> {
         let mut value = &self.copy;
         for (_, prop) in &patch.path {
