@@ -434,8 +434,8 @@ impl<'a> Page<'a> {
         Ok(None)
     }
 
-    /// Where on the page the number of `first` is, the first page of a cell's overflow chain; `None`
-    /// where no cell has it.
+    /// Where on the page the number of `first` is, the first page of a cell's overflow chain;
+    /// `None` where no cell has it.
     ///
     /// # Errors
     /// [`Corrupt`] when a cell is broken.

@@ -47,8 +47,8 @@ impl FileState {
         u64::from(self.page_count) * u64::from(self.header.page_size)
     }
 
-    /// Reads and checks the header of the locked file of `store`. A `known` state with the same header
-    /// is returned whole, when the header vouches for its own page count.
+    /// Reads and checks the header of the locked file of `store`. A `known` state with the same
+    /// header is returned whole, when the header vouches for its own page count.
     pub(crate) fn read(store: &Inner, known: Option<FileState>) -> Result<FileState, Error> {
         let (file, path) = (&*store.file, &store.real_path);
         let mut bytes = [0; FileHeader::SIZE];

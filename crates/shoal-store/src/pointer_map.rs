@@ -175,8 +175,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// The entries of all pages that b-tree page `pgno` refers to, and of the overflow chains written
-    /// in this transaction that begin there.
+    /// The entries of all pages that b-tree page `pgno` refers to, and of the overflow chains
+    /// written in this transaction that begin there.
     fn entries_of(&self, pgno: Pgno, entries: &mut FxHashMap<Pgno, Entry>) -> Result<(), Error> {
         let view = self.btree_page(pgno)?;
         let parent = pgno.get();
@@ -330,8 +330,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Shortens the file by up to `most` pages of the freelist, moving pages from its end into their
-    /// places; 0 for all of them. A file without a pointer map stays as it is.
+    /// Shortens the file by up to `most` pages of the freelist, moving pages from its end into
+    /// their places; 0 for all of them. A file without a pointer map stays as it is.
     ///
     /// # Errors
     /// [`Error::Misuse`] when the transaction may not write, [`Error::Corrupt`].
@@ -371,8 +371,8 @@ impl Transaction {
         })
     }
 
-    /// Cuts the file by its last page: one of the freelist, or one moved to a free place. `free` are
-    /// the pages of the freelist.
+    /// Cuts the file by its last page: one of the freelist, or one moved to a free place. `free`
+    /// are the pages of the freelist.
     fn vacuum_step(&mut self, layout: MapLayout, free: &mut BTreeSet<Pgno>) -> Result<(), Error> {
         let last = Pgno::new(self.file.page_count).expect("an auto-vacuum file has pages");
         if free.remove(&last) {

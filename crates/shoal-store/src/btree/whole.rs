@@ -45,9 +45,9 @@ impl Transaction {
         })
     }
 
-    /// Puts every page of the b-tree at `root` on the freelist. In an auto-vacuum file the tree with
-    /// the last root may move there: the returned root is `root` from now on, and its row of the
-    /// schema the caller's to change.
+    /// Puts every page of the b-tree at `root` on the freelist. In an auto-vacuum file the tree
+    /// with the last root may move there: the returned root is `root` from now on, and its row of
+    /// the schema the caller's to change.
     ///
     /// # Errors
     /// [`Error::Misuse`] for page 1 or when the transaction may not write, [`Error::Corrupt`].

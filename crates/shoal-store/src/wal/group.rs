@@ -5,8 +5,8 @@
 //! appended so far, moves the index's header past them, and all of their commits return. So:
 //!
 //! - Nobody reads frames before their sync: readers, here and elsewhere, go by the index's header.
-//! - The index's lock of writers stays held from the group's first append to its last sync. Given up
-//!   earlier, another process would append behind the header, over the group's frames.
+//! - The index's lock of writers stays held from the group's first append to its last sync. Given
+//!   up earlier, another process would append behind the header, over the group's frames.
 //! - A group ends after [`AGE_MAX`], or other processes would never write.
 //! - A failed sync fails every commit behind it, and latches the store.
 
