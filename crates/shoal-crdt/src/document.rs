@@ -216,8 +216,8 @@ impl Document {
         self.queue.missing(&self.graph, heads)
     }
 
-    /// The graph of applied changes. A copy of it costs nothing until either one grows; then the
-    /// changes added one by one since loading are copied.
+    /// The graph of applied changes. A copy costs nothing until either one grows; then the changes
+    /// added one by one since loading are copied.
     pub fn graph(&self) -> &ChangeGraph {
         &self.graph
     }

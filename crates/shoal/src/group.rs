@@ -1,5 +1,5 @@
-//! Group commit: many open documents made durable by one transaction, and the id of the file by which
-//! peers know it again.
+//! Group commit: many open documents made durable by one transaction; the id of a file, for peers to
+//! know again.
 
 use shoal_sql::{Value, ValueRef};
 use shoal_store::Version;
