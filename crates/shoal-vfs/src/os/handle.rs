@@ -3,8 +3,9 @@
 //! When a process closes any descriptor of a file, the system drops all POSIX record locks the
 //! process holds on the file, silently. Locks of this crate are not of that kind on Linux, but
 //! those of a SQLite in the same process are: its writer would lose the file in the middle of a
-//! commit. So a descriptor of a file that anybody has locked is kept open, without locks, and serves the next
-//! to open the same file. Parked descriptors are closed once nobody has the file locked.
+//! commit. So a descriptor of a file that anybody has locked is kept open, without locks, and
+//! serves the next to open the same file. Parked descriptors are closed once nobody has the file
+//! locked.
 
 use std::fs;
 use std::ops::Deref;
