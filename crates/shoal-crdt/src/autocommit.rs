@@ -120,8 +120,8 @@ impl AutoCommit {
         }
     }
 
-    /// The document with the pending edits in it, for reads without a commit. Its history, heads
-    /// and bytes are those without them.
+    /// The document, pending edits included, for reads without a commit. History, heads and bytes
+    /// are without the pending edits.
     pub fn with_pending(&self) -> &Document {
         &self.doc
     }

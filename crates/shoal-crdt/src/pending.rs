@@ -137,8 +137,8 @@ impl PendingOps {
         self.count == 0
     }
 
-    /// This moment among the ops. Ops to come begin a run of their own, so that they can be taken
-    /// back alone.
+    /// This moment among the ops. Ops to come begin a run of their own, and can be taken back
+    /// alone.
     pub(crate) fn moment(&mut self) -> Moment {
         if !matches!(self.runs.last(), None | Some(PendingRun::Ops(0))) {
             self.runs.push(PendingRun::Ops(0));

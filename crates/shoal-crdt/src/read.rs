@@ -115,6 +115,24 @@ impl Document {
         })
     }
 
+    /// True for several values at `prop` after concurrent writes. O(log n).
+    ///
+    /// # Errors
+    /// As [`Document::get`].
+    pub fn has_conflict<'p>(&self, obj: &ObjId, prop: impl Into<Prop<'p>>) -> Result<bool, Error> {
+        let object = self.object(obj)?;
+        Ok(match (&object.data, prop.into()) {
+            (Data::Map(map), Prop::Key(key)) => {
+                let register = self.ops.names.lookup(key).and_then(|name| map.get(name));
+                register.is_some_and(|register| register.visible().nth(1).is_some())
+            }
+            (Data::Sequence(sequence), Prop::Index(index)) => sequence
+                .find(index as u64)
+                .is_some_and(|(place, _)| sequence.visible_at(place).nth(1).is_some()),
+            _ => return Err(wrong_prop(obj, object.kind)),
+        })
+    }
+
     /// The keys of a map in the order of their bytes.
     ///
     /// # Errors

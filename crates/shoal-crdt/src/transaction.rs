@@ -206,7 +206,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Takes the edits since a moment of this transaction back and returns the number of their ops.
-    /// Moments after it are none any more.
+    /// Later moments end.
     pub fn rollback_to(&mut self, moment: Moment) -> usize {
         let before = self.pending.count();
         self.doc.ops.undo_to(moment, &mut self.pending);

@@ -585,11 +585,15 @@ impl Connection {
         if self.transaction.is_none() {
             return self.savepoints.find(name).map(drop);
         }
+        let kept = self.savepoints.kept_of(name);
         let writers = writers(&mut self.transaction, &mut self.databases);
-        match self.savepoints.release(name, writers)? {
-            true => self.commit(),
-            false => Ok(()),
+        if self.savepoints.release(name, writers)? {
+            return self.commit();
         }
+        if let (Some(kept), Some(keeper)) = (kept, &self.kept.keeper) {
+            keeper.release(kept);
+        }
+        Ok(())
     }
 
     fn rollback_to(&mut self, name: &Name) -> Result<(), Error> {

@@ -211,8 +211,18 @@ impl Database {
                 let Some(row) = tables::find_id(connection, id)? else {
                     return tables::set_lagging(connection, id, false);
                 };
+                let last = tables::last(connection, id)?;
+                let settle = |connection: &mut Connection, document: &Document| {
+                    open_document::settle_document(connection, (id, &row.name), document, now_ms)
+                };
+                let keeper = Arc::clone(&database.keeper);
+                let at_hand = |document: &Document| settle(&mut database.connection, document);
+                if let Some(settled) = keeper.with_document(id, &last, at_hand) {
+                    return settled;
+                }
+                let connection = &mut database.connection;
                 let (document, _) = open_document::read_whole(connection, id, &actor)?;
-                open_document::settle_document(connection, (id, &row.name), &document, now_ms)
+                settle(connection, &document)
             })?;
         }
         Ok(lagging.len())

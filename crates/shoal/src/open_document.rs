@@ -250,7 +250,8 @@ impl Database {
         }
         self.project(id, &open.document, &before)?;
         let connection = &mut self.connection;
-        keep_json(connection, (id, &open.name), &open.document, &stored.last.heads, &mut lag)?;
+        let (known, heads) = ((id, open.name.as_str()), &stored.last.heads);
+        keep_json(connection, known, &open.document, heads, (&mut lag, SHORT_JSON))?;
         Ok(State { id, stored, lag, appended })
     }
 
@@ -325,20 +326,20 @@ impl Lag {
     }
 }
 
-/// Writes the JSON of a document where so much was appended that this is due, or notes that it is
-/// behind.
+/// Writes the JSON of a document once due: shorter than `short`, or much appended since. Notes the
+/// document as behind otherwise.
 pub(crate) fn keep_json(
     connection: &mut Connection,
     (id, name): (i64, &str),
     document: &Document,
     heads: &[ChangeHash],
-    lag: &mut Lag,
+    (lag, short): (&mut Lag, u64),
 ) -> Result<(), Error> {
     if lag.json_bytes == u64::MAX {
         let row = tables::find_id(connection, id)?;
         lag.json_bytes = row.map_or(0, |row| row.json_bytes);
     }
-    if lag.json_bytes < SHORT_JSON || lag.bytes >= lag.json_bytes / JSON_SHARE {
+    if lag.json_bytes < short || lag.bytes >= lag.json_bytes / JSON_SHARE {
         let json = json_of(name, document)?;
         *lag = put_json(connection, id, heads, &json)?;
     } else if !lag.is_noted {

@@ -117,8 +117,7 @@ impl Connection {
         if own {
             self.begin(Mode::Write)?;
         }
-        let moment = self.keepers_moment();
-        let done = self.execute_kept_within(statement, moment);
+        let done = self.execute_kept_within(statement);
         if !own || self.transaction.is_none() {
             return done.map_err(|failure| failure.error);
         }
@@ -149,11 +148,11 @@ impl Connection {
     fn execute_kept_within(
         &mut self,
         statement: &mut Statement,
-        moment: usize,
     ) -> Result<Returned, write::Failure> {
         self.begin_to_write()?;
         let open = "the transaction of a kept statement is open";
         self.ask(|keeper, connection| keeper.begin(connection))?;
+        let moment = self.keepers_moment();
         let savepoint = self.transaction.as_mut().expect(open).savepoint()?;
         let done = self.execute_write(statement);
         if self.transaction.is_none() {

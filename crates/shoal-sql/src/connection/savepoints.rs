@@ -87,6 +87,11 @@ impl Savepoints {
         Ok(false)
     }
 
+    /// The keeper's moment of the savepoint called `name`.
+    pub(crate) fn kept_of(&self, name: &Name) -> Option<usize> {
+        self.find(name).ok().map(|place| self.open[place].kept)
+    }
+
     /// Goes back to the savepoint called `name`, which stays open; gives the violations outstanding
     /// then, deferred as now, and the keeper's moment.
     ///

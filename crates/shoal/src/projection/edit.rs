@@ -1,4 +1,4 @@
-//! Rows that SQL inserts, changes and deletes, as edits of a document.
+//! Rows inserted, changed and deleted by SQL, as edits of a document.
 
 use shoal_crdt::{AutoCommit, ObjId, ObjType, Patch, PatchAction, PatchProp, PatchScalar};
 use shoal_crdt::{PatchValue, ROOT, ReadDoc, Transactable, Value};
@@ -13,13 +13,13 @@ use crate::Error;
 pub(super) struct Edit<'e> {
     pub(super) document: &'e mut AutoCommit,
     pub(super) definition: &'e Definition,
-    /// What the edits touch, for other projections of the document.
+    /// The places touched by the edits, for other projections of the document.
     pub(super) patches: &'e mut Vec<Patch>,
 }
 
-/// What came of an insertion.
+/// The result of an insertion.
 pub(super) enum Inserted {
-    /// The row as the document has it.
+    /// The new row, read from the document.
     Made(Row),
     /// A row of this key is there.
     There(Vec<u8>),
@@ -29,7 +29,7 @@ fn refused(why: impl Into<String>) -> Error {
     Error::Refused { why: why.into() }
 }
 
-/// The steps up to the row around, and those from there to the object that holds rows.
+/// The steps up to the row around, and the steps from there to the container of rows.
 fn split(steps: &[Step]) -> (&[Step], &[Step]) {
     let container = match steps.last() {
         Some(Step::Items | Step::Entries) => &steps[..steps.len() - 1],
@@ -46,7 +46,7 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// Notes that the value of a key changed.
+    /// Notes a changed value.
     fn note_put(&mut self, map: &ObjId, prop: &PatchProp) -> Result<(), Error> {
         let conflict = false;
         let value = PatchScalar::Scalar(shoal_crdt::Scalar::Null);
@@ -90,7 +90,7 @@ impl Edit<'_> {
                     return Ok(Some(found(Value::Object(kind), id, place)));
                 }
                 let Some(list) = self.container(steps, parent)? else { return Ok(None) };
-                // An item that was overwritten goes by another op than its element.
+                // An overwritten item goes by another op than its element.
                 let near = document.index_of(&list, &id)?;
                 let is = |index: usize| -> Result<bool, Error> {
                     Ok(document.get(&list, index)?.is_some_and(|(_, found)| found == id))
@@ -128,7 +128,7 @@ impl Edit<'_> {
         }
     }
 
-    /// The object that holds the rows, if there.
+    /// The container of the rows, if there.
     fn container(&self, steps: &[Step], parent: Option<&[u8]>) -> Result<Option<ObjId>, Error> {
         let (around, keys) = split(steps);
         let mut at = match around {
@@ -152,7 +152,7 @@ impl Edit<'_> {
         Ok(Some(at))
     }
 
-    /// The object that holds the rows, made where it is missing.
+    /// The container of the rows, made where missing.
     fn make_container(&mut self, parent: Option<&[u8]>) -> Result<ObjId, Error> {
         let definition = self.definition;
         let (around, keys) = split(&definition.rows.steps);
@@ -203,7 +203,7 @@ impl Edit<'_> {
         }
     }
 
-    /// Inserts a row. `id` is the key where a row has one before it is there.
+    /// Inserts a row. `id` is the key, for entries of maps.
     pub(super) fn insert(
         &mut self,
         id: &SqlValue,
@@ -328,7 +328,7 @@ impl Edit<'_> {
         self.fill(found.expect("the entry was put"), values)
     }
 
-    /// The column that is the row itself, where it is given.
+    /// The column of the row itself, where given.
     fn whole<'v>(&self, values: &'v [SqlValue]) -> Result<Option<(Column, &'v SqlValue)>, Error> {
         let given = self.definition.columns.iter().zip(values);
         let mut given = given
@@ -343,7 +343,7 @@ impl Edit<'_> {
         Ok(Some((column.clone(), value)))
     }
 
-    /// Writes the columns of a row that was made, and gives it as the document has it.
+    /// Writes the columns of a new row; gives the row read from the document.
     fn fill(&mut self, found: Found<'_>, values: &[SqlValue]) -> Result<Inserted, Error> {
         let definition = self.definition;
         for (column, value) in definition.columns.iter().zip(values) {
@@ -354,7 +354,7 @@ impl Edit<'_> {
         self.shown(&found).map(Inserted::Made)
     }
 
-    /// A row as the document has it.
+    /// A row, read from the document.
     fn shown(&self, found: &Found<'_>) -> Result<Row, Error> {
         let document = self.document.with_pending();
         let value = match &found.place {
@@ -369,7 +369,7 @@ impl Edit<'_> {
         rows::row(document, self.definition, &value)
     }
 
-    /// Makes the columns of a row show other values; gives the row as the document has it.
+    /// Makes the columns of a row show other values; gives the row read from the document.
     pub(super) fn update(
         &mut self,
         (key, parent): (&[u8], Option<&[u8]>),
@@ -397,7 +397,7 @@ impl Edit<'_> {
             }
             self.set(&found, column, (old, new))?;
             if column.is_whole() && definition.rows.each() == Each::Item {
-                // A scalar that is overwritten is another row.
+                // An overwritten scalar is another row.
                 if let Some((list, PatchProp::Index(index))) = &found.place
                     && let Some((_, id)) = self.document.with_pending().get(list, *index)?
                 {
@@ -472,7 +472,7 @@ impl Edit<'_> {
     }
 }
 
-/// The key of the row around the one with `key` at the end of `steps`, where the key tells it.
+/// The key of the row around, where the inner `key` holds both.
 fn outer(steps: &[Step], key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
     match steps.last() {
         Some(Step::Entries) => Ok(split_entry(steps, key)?.0),
@@ -496,7 +496,7 @@ fn split_entry(steps: &[Step], key: &[u8]) -> Result<(Option<Vec<u8>>, String), 
     Ok((Some(parent.to_vec()), text(name)?))
 }
 
-/// Inserts the value of a row that is a value itself.
+/// Inserts a row without columns but itself.
 fn insert_whole(
     document: &mut AutoCommit,
     column: &Column,

@@ -1,10 +1,10 @@
-//! SQL that writes to projections: rows become edits of documents, edits become one change for each
+//! SQL writes to projections: rows become edits of documents, edits become one change for each
 //! document and transaction.
 //!
-//! The connection asks row by row ([`RowKeeper`]). An edit is made at once, so that the row stored,
-//! and given by `RETURNING`, is what the document says. It stays pending until the commit; taking a
-//! statement or a savepoint back takes the edits back. At the end of a statement all other rows that
-//! the edits touch are written.
+//! The connection asks row by row ([`RowKeeper`]). An edit is made at once: the stored row, and the
+//! one given by `RETURNING`, is the document's. Edits stay pending until the commit; taking a
+//! statement or a savepoint back takes its edits back. The end of a statement writes all other rows
+//! touched by the edits.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,8 +19,10 @@ use crate::open_document::{self, Lag, Stored};
 use crate::tables::{self as documents, Last};
 use crate::{Environment, Error};
 
-/// Documents that stay in memory from one transaction to the next.
+/// Documents kept in memory from one transaction to the next.
 const KEPT_DOCUMENTS: usize = 8;
+/// JSON below this length is written with every transaction: the document is at hand.
+const SHORT_JSON: u64 = 64 << 10;
 
 /// The keeper of a connection's projections.
 pub(crate) struct Keeper {
@@ -33,13 +35,13 @@ struct State {
     projections: Projections,
     docs: BTreeMap<i64, Doc>,
     moments: Vec<BTreeMap<i64, At>>,
-    /// What the running statement did, by document.
+    /// Effects of the running statement, by document.
     touches: BTreeMap<i64, Touches>,
     /// Counts uses of documents.
     uses: u64,
 }
 
-/// A document that SQL reads or writes.
+/// A document edited through SQL.
 struct Doc {
     name: String,
     document: AutoCommit,
@@ -66,8 +68,10 @@ struct At {
 struct Touches {
     patches: Vec<Patch>,
     written: Written,
-    /// The projections, by place, that rows were inserted into.
+    /// The projections with new rows, by place.
     inserted: Vec<usize>,
+    /// Deleted rows: the place of the projection, the key.
+    gone: Vec<(usize, Vec<u8>)>,
 }
 
 impl From<Error> for shoal_sql::Error {
@@ -86,7 +90,7 @@ impl Keeper {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic of an earlier call ends the transaction, and with it what it left.
+        // The end of the transaction clears up after a panic of an earlier call.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -94,16 +98,31 @@ impl Keeper {
         work(&mut self.state().projections)
     }
 
-    /// Forgets a document that was renamed, removed or made anew.
+    /// Forgets a document renamed or removed.
     pub(crate) fn forget(&self, doc: i64) {
-        self.state().docs.remove(&doc);
+        if let Some(doc) = self.state().docs.get_mut(&doc) {
+            doc.is_checked = false;
+        }
+    }
+
+    /// Runs `work` with a document in memory, if it is as stored; `None` otherwise.
+    pub(crate) fn with_document<T>(
+        &self,
+        doc: i64,
+        last: &Last,
+        work: impl FnOnce(&Document) -> T,
+    ) -> Option<T> {
+        let state = self.state();
+        let doc = state.docs.get(&doc)?;
+        let is_stored = doc.stored.last.heads == last.heads && !doc.document.is_pending();
+        is_stored.then(|| work(doc.document.with_pending()))
     }
 
     /// Stores pending edits in the open transaction: somebody is about to read or write documents
     /// in another way.
     pub(crate) fn flush(&self, connection: &mut Connection) -> Result<(), Error> {
         let mut state = self.state();
-        state.store(connection, &self.environment)?;
+        state.flush(connection, &self.environment)?;
         for doc in state.docs.values_mut() {
             doc.is_checked = false;
         }
@@ -112,6 +131,22 @@ impl Keeper {
 }
 
 impl State {
+    /// As [`State::store`], ahead of the transaction's end. A change told to others cannot be split
+    /// by going back to a savepoint, and is refused within one.
+    fn flush(
+        &mut self,
+        connection: &mut Connection,
+        environment: &Environment,
+    ) -> Result<(), Error> {
+        let is_pending = self.docs.values().any(|doc| doc.is_new || doc.document.is_pending());
+        if is_pending && !self.moments.is_empty() {
+            let why = "a savepoint is open around SQL's edits of documents: release or roll back \
+                       before other uses of documents";
+            return Err(Error::Refused { why: why.to_owned() });
+        }
+        self.store(connection, environment)
+    }
+
     /// Makes the pending edits of every document a change, and stores them.
     fn store(
         &mut self,
@@ -130,7 +165,8 @@ impl State {
             let (stored, lag) = (&mut doc.stored, &mut doc.lag);
             lag.bytes += open_document::append_new(connection, id, stored, document, now_ms)?;
             let heads = stored.last.heads.clone();
-            open_document::keep_json(connection, (id, &doc.name), document, &heads, lag)?;
+            let known = (id, doc.name.as_str());
+            open_document::keep_json(connection, known, document, &heads, (lag, SHORT_JSON))?;
             doc.is_new = false;
         }
         Ok(())
@@ -154,7 +190,7 @@ impl State {
         let name = documents::name_of(&mut reads, id)?.ok_or_else(missing)?;
         let last = documents::last(&mut reads, id)?;
         let mut doc = match self.docs.remove(&id) {
-            Some(doc) if doc.name == name && last.position >= doc.stored.last.position => doc,
+            Some(doc) if last.position >= doc.stored.last.position => Doc { name, ..doc },
             _ => Doc {
                 name,
                 document: Document::new(environment.new_actor()).into(),
@@ -178,7 +214,7 @@ impl State {
         Ok(())
     }
 
-    /// The id of the document that an inserted row names; a name of no document makes one.
+    /// The id of the document named by an inserted row; a name of no document makes one.
     fn named(
         &mut self,
         mut reads: &KeptReads<'_>,
@@ -291,7 +327,7 @@ fn blob(value: Option<&SqlValue>) -> Option<&[u8]> {
     }
 }
 
-/// Makes the values of a table's row those of a projection's row.
+/// Copies a projection's row into the values of a table's row.
 fn assign(row: &mut [SqlValue], doc: i64, is_nested: bool, made: Row) {
     row[0] = SqlValue::Int(doc);
     row[1] = SqlValue::Blob(made.key.into());
@@ -369,6 +405,10 @@ impl RowKeeper for Keeper {
             |edit| edit.update((key, parent), old.map(|old| old.values), cells_new.values),
             |made| Some((made.key.clone(), false)),
         )?;
+        if made.key != key {
+            let key = key.to_vec();
+            state.note_gone(doc, table, &key);
+        }
         assign(new, doc, is_nested, made);
         Ok(())
     }
@@ -386,6 +426,7 @@ impl RowKeeper for Keeper {
         };
         state.load(reads, &self.environment, *doc)?;
         state.edit(*doc, table, |edit| edit.delete(key, blob(old.parent)), |()| None)?;
+        state.note_gone(*doc, table, key);
         Ok(())
     }
 
@@ -416,6 +457,13 @@ impl RowKeeper for Keeper {
 }
 
 impl State {
+    /// Notes a row that a statement deletes.
+    fn note_gone(&mut self, doc: i64, table: &str, key: &[u8]) {
+        if let Some((place, _)) = self.projections.find(table) {
+            self.touches.entry(doc).or_default().gone.push((place, key.to_vec()));
+        }
+    }
+
     fn is_nested(&self, table: &str) -> Result<bool, Error> {
         let found = self.projections.find(table);
         let (_, definition) = found.ok_or_else(|| Error::Refused {
@@ -434,8 +482,10 @@ impl shoal_sql::Keeper for Keeper {
         let mut state = self.state();
         state.touches.clear();
         if state.projections.is_stale(connection)? {
-            // Healing reads what is stored.
-            state.store(connection, &self.environment)?;
+            // Healing reads stored changes alone.
+            if !Projections::are_whole(connection)? {
+                state.flush(connection, &self.environment)?;
+            }
             state.projections.load(connection, &self.environment)?;
         }
         Ok(())
@@ -455,6 +505,7 @@ impl shoal_sql::Keeper for Keeper {
             let document = doc.document.with_pending();
             let patches = Some((touches.patches.as_slice(), false));
             let written = &touches.written;
+            state.projections.clear_beside(connection, id, &touches.gone)?;
             state.projections.write(connection, (id, &doc.name), document, patches, written)?;
         }
         Ok(())

@@ -4,8 +4,8 @@
 //! values are columns. The rows (`rows`) are a pure function of the documents; a commit finds the
 //! rows it touches from its patches (`touched`) and writes these in its own transaction. The table
 //! is made by an ordinary `CREATE TABLE`, so that any `sqlite3` reads the rows; triggers refuse
-//! whoever writes to them but Shoal, which makes changes of documents of such writes (`keeper`,
-//! `edit`, `scalars`).
+//! every other writer. Rows written through Shoal become changes of documents (`keeper`, `edit`,
+//! `scalars`).
 
 mod define;
 mod edit;
@@ -50,8 +50,7 @@ struct Projection {
     statements: Statements,
 }
 
-/// The rows that a call leaves alone, because a statement has written them already: by the place of
-/// the projection.
+/// Rows already written by a statement, and left alone: the place of the projection, the key.
 type Written = BTreeSet<(usize, Vec<u8>)>;
 
 impl Database {
@@ -271,8 +270,7 @@ impl Projections {
         Ok(())
     }
 
-    /// Reads the definitions where the schema changed since, and heals tables that somebody
-    /// altered.
+    /// Reads the definitions where the schema changed since, and heals altered tables.
     fn load(
         &mut self,
         connection: &mut Connection,
@@ -305,7 +303,32 @@ impl Projections {
         Ok(self.cookie != Some(connection.schema()?.cookie()))
     }
 
-    /// Refuses a new row of a document that a projection does not choose: nobody would see it.
+    /// Deletes the entries beside rows deleted by a statement.
+    fn clear_beside(
+        &mut self,
+        connection: &mut Connection,
+        doc: i64,
+        gone: &[(usize, Vec<u8>)],
+    ) -> Result<(), Error> {
+        for (place, key) in gone {
+            let Projection { definition, statements, .. } = &mut self.all[*place];
+            let mut writer = tables::Writer::new(connection, definition, doc, statements);
+            writer.clear_beside(key)?;
+        }
+        Ok(())
+    }
+
+    /// True where no table of a projection needs healing.
+    fn are_whole(connection: &mut Connection) -> Result<bool, Error> {
+        for definition in &tables::definitions(connection)? {
+            if !tables::is_whole(connection, definition)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Refuses a new row of a document out of the projection: nobody would see the row.
     fn check_chosen(
         &mut self,
         connection: &mut Connection,

@@ -3,7 +3,7 @@
 use shoal_crdt::{
     Document, DocumentAt, DocumentJson, ListItem, MapEntry, ObjId, ObjType, Parent, PatchProp,
 };
-use shoal_crdt::{ROOT, ReadDoc, Value};
+use shoal_crdt::{Prop, ROOT, ReadDoc, Value};
 use shoal_history::{ActorId, ScalarRef};
 use shoal_sql::Value as SqlValue;
 
@@ -11,7 +11,7 @@ use super::define::{Column, Definition, Kind, Literal, Step};
 use crate::Error;
 
 /// A row of a projection: the key within its document, the key of the row around, the values of
-/// the columns, and what the columns cannot show.
+/// the columns, and values without a place in the columns.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
     pub(crate) key: Vec<u8>,
@@ -20,7 +20,7 @@ pub(crate) struct Row {
     pub(crate) values: Vec<SqlValue>,
     /// By column: the op and the value of each loser of a conflict.
     pub(crate) conflicts: Vec<(usize, String, SqlValue)>,
-    /// By column: the type and the JSON of a value that does not fit.
+    /// By column: the type and the JSON of a value without a fit.
     pub(crate) misfits: Vec<(usize, &'static str, SqlValue)>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn key_of(id: &ObjId) -> Vec<u8> {
     key
 }
 
-/// The op of [`key_of`]; `None` for bytes that no op has.
+/// The op of [`key_of`]; `None` for bytes of no op.
 pub(crate) fn op_of(key: &[u8]) -> Option<ObjId> {
     let (counter, actor) = key.split_first_chunk::<8>()?;
     let counter = u32::try_from(u64::from_be_bytes(*counter)).ok()?;
@@ -63,17 +63,28 @@ pub(crate) fn is_map(kind: ObjType) -> bool {
 
 /// A document that rows are made of: at present, or as it was.
 pub(crate) trait Source: ReadDoc {
+    /// True for several values at a place.
+    fn has_conflict(&self, object: &ObjId, prop: Prop<'_>) -> Result<bool, shoal_crdt::Error>;
+
     /// An object as JSON; the inner error is that of one nested too deeply.
     fn json_of(&self, id: &ObjId) -> Result<serde_json::Result<String>, Error>;
 }
 
 impl Source for Document {
+    fn has_conflict(&self, object: &ObjId, prop: Prop<'_>) -> Result<bool, shoal_crdt::Error> {
+        Document::has_conflict(self, object, prop)
+    }
+
     fn json_of(&self, id: &ObjId) -> Result<serde_json::Result<String>, Error> {
         Ok(serde_json::to_string(&DocumentJson::of_object(self, id)?))
     }
 }
 
 impl Source for DocumentAt<'_> {
+    fn has_conflict(&self, object: &ObjId, prop: Prop<'_>) -> Result<bool, shoal_crdt::Error> {
+        Ok(self.get_all(object, prop)?.len() > 1)
+    }
+
     fn json_of(&self, id: &ObjId) -> Result<serde_json::Result<String>, Error> {
         match self.hydrate(id) {
             Err(error @ shoal_crdt::Error::TooDeep { .. }) => {
@@ -143,7 +154,7 @@ fn walk<'d>(
     }
 }
 
-/// The row of an object; `None` where it is not there, or no row of the projection.
+/// The row of an object; `None` for objects gone or out of the projection.
 pub(crate) fn locate(
     document: &Document,
     definition: &Definition,
@@ -225,14 +236,18 @@ fn column_value(
             None => return Ok(literal(column.on_empty.as_ref())),
         }
     }
-    let all = match (column.path.last(), &found.place) {
-        (Some(key), _) => document.get_all(&around, key.as_str())?,
-        (None, Some((object, PatchProp::Key(key)))) => document.get_all(object, &**key)?,
-        (None, Some((object, PatchProp::Index(index)))) => document.get_all(object, *index)?,
-        (None, None) => Vec::new(),
+    let place = match (column.path.last(), &found.place) {
+        (Some(key), _) => Some((&around, Prop::Key(key))),
+        (None, Some((object, PatchProp::Key(key)))) => Some((object, Prop::Key(key))),
+        (None, Some((object, PatchProp::Index(index)))) => Some((object, Prop::Index(*index))),
+        (None, None) => None,
     };
-    if let [losers @ .., _] = all.as_slice() {
-        for (loser, id) in losers {
+    if let Some((object, prop)) = place
+        && document.has_conflict(object, prop)?
+    {
+        let mut losers = document.get_all(object, prop)?;
+        losers.pop();
+        for (loser, id) in &losers {
             let shown = match converted(document, column.kind, *loser, id)? {
                 Some(shown) => shown,
                 None => json(document, *loser, id)?,

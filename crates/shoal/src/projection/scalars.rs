@@ -1,4 +1,4 @@
-//! Values of SQL as values of documents: what to put so that a column shows a value.
+//! Values of SQL as values of documents: the ops behind a new value of a column.
 
 use serde_json::Value as Json;
 use shoal_crdt::{AutoCommit, ObjId, ObjType, PatchProp, Prop, Scalar, Transactable, Value};
@@ -39,11 +39,11 @@ pub(super) fn as_prop(prop: &PatchProp) -> Prop<'_> {
     }
 }
 
-/// Makes the value at a place one that the column shows as `new`, which is not NULL; `old` is what
-/// the column showed.
+/// Changes the value at a place so that the column shows `new` (never NULL) in the place of
+/// `old`.
 ///
 /// # Errors
-/// [`Error::Refused`] for a value that the column's type does not take.
+/// [`Error::Refused`] for a value out of the column's type.
 pub(super) fn put(
     document: &mut AutoCommit,
     column: &Column,
@@ -135,7 +135,7 @@ pub(super) enum Fresh {
     Json(Json),
 }
 
-/// The value that a column shows as `new`, where nothing was before.
+/// The value behind `new` in a column, where nothing was before.
 ///
 /// # Errors
 /// As [`put`].
@@ -246,7 +246,7 @@ fn update_json(
     }
 }
 
-/// The same of a list: items alike at both ends stay, those between are updated in turn.
+/// The same of a list: items alike at both ends stay, the others are updated in turn.
 fn update_list(document: &mut AutoCommit, list: &ObjId, new: &[Json]) -> Result<(), Error> {
     let length = document.with_pending().length(list)?;
     let mut old = Vec::with_capacity(length);
@@ -271,7 +271,7 @@ fn update_list(document: &mut AutoCommit, list: &ObjId, new: &[Json]) -> Result<
     Ok(())
 }
 
-/// The value at a place as JSON; `None` for what JSON cannot hold.
+/// The value at a place as JSON; `None` beyond the limits of JSON.
 fn json_of(document: &AutoCommit, owner: &ObjId, prop: &PatchProp) -> Result<Option<Json>, Error> {
     let document = document.with_pending();
     let Some((value, id)) = document.get(owner, as_prop(prop))? else { return Ok(None) };

@@ -15,7 +15,7 @@ pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The tables of a projection: the rows, and beside them what the columns cannot show.
+/// The tables of a projection: the rows, and three for all beyond the columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Rows,
@@ -24,7 +24,7 @@ pub(super) enum Part {
     Violations,
 }
 
-/// The parts that a projection has.
+/// The parts of a projection.
 pub(super) fn parts(definition: &Definition) -> impl Iterator<Item = Part> {
     let asserts = (!definition.asserts.is_empty()).then_some(Part::Violations);
     [Part::Rows, Part::Conflicts, Part::Misfits].into_iter().chain(asserts)
@@ -43,10 +43,10 @@ impl Part {
     }
 }
 
-/// How the names of the triggers go on that refuse rows written by others. Those of the rows are
-/// left out where Shoal makes changes of documents of them.
+/// The middle of the names of triggers against foreign rows. Shoal leaves them out where rows become
+/// changes of documents.
 const GUARD: &str = "_guard_";
-/// The same of the tables beside, which nobody writes.
+/// The same of the tables beside, closed to everyone.
 const KEEP: &str = "_keep_";
 
 /// Tells the guards of projections' rows from other triggers.
@@ -79,7 +79,7 @@ fn table_sql(definition: &Definition, part: Part) -> String {
     format!("CREATE TABLE {name}({key}, {columns}PRIMARY KEY(_doc, _id{rest})) WITHOUT ROWID")
 }
 
-/// The triggers that keep others from writing to a table.
+/// The triggers against writes to a table.
 fn guards(definition: &Definition, part: Part) -> impl Iterator<Item = String> {
     let name = part.table(&definition.name);
     let (text, kind) = match part {
@@ -146,7 +146,7 @@ fn make(connection: &mut Connection, definition: &Definition) -> Result<(), Erro
     Ok(())
 }
 
-/// Drops the tables of a projection that are there, and forgets the definition.
+/// Drops the tables of a projection, and forgets the definition.
 pub(super) fn remove(connection: &mut Connection, definition: &Definition) -> Result<(), Error> {
     for part in parts(definition) {
         let name = part.table(&definition.name);
@@ -185,7 +185,7 @@ pub(super) fn remake(connection: &mut Connection, definition: &Definition) -> Re
         let is_unique = kind == "index"
             && sql.split_whitespace().nth(1).is_some_and(|it| it.eq_ignore_ascii_case("UNIQUE"));
         if !is_guard && !is_unique {
-            // An index of a column that is gone stays away.
+            // An index of a dropped column stays away.
             let _ = run(connection, &sql, &[]);
         }
     }
@@ -227,8 +227,7 @@ pub(super) fn definition(
     Ok(all.into_iter().find(|definition| definition.name.eq_ignore_ascii_case(name)))
 }
 
-/// True where the tables and their guards are as they were made, without an index that could
-/// refuse a row.
+/// True where the tables and their guards are unaltered, and no unique index could refuse a row.
 pub(super) fn is_whole(
     connection: &mut Connection,
     definition: &Definition,
@@ -303,12 +302,12 @@ pub(super) fn clear(
     Ok(())
 }
 
-/// The statements that write rows of a projection, prepared at their first use.
+/// The writing statements of a projection, prepared at their first use.
 #[derive(Debug, Default)]
 pub(super) struct Statements {
     put: Option<Statement>,
     delete: Option<Statement>,
-    /// By part: the deletion of what a row had there.
+    /// By part: the deletion of a row's entries there.
     clear: [Option<Statement>; 3],
     conflict: Option<Statement>,
     misfit: Option<Statement>,
@@ -359,7 +358,7 @@ impl<'c> Writer<'c> {
         self.put_beside(row)
     }
 
-    /// Writes what a row's columns cannot show.
+    /// Writes a row's conflicts, misfits and violations.
     pub(super) fn put_beside(&mut self, row: &Row) -> Result<(), Error> {
         let Definition { name, columns, asserts, .. } = self.definition;
         self.clear_beside(&row.key)?;
@@ -401,7 +400,7 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
-    /// Notes the assertions that a row, already written, does not meet. As in `CHECK` an unknown
+    /// Notes the assertions broken by a row, already written. As in `CHECK` an unknown
     /// answer breaks nothing.
     fn put_violations(&mut self, key: &[u8]) -> Result<(), Error> {
         let Definition { name, asserts, .. } = self.definition;
@@ -427,7 +426,7 @@ impl<'c> Writer<'c> {
             }
             Ok(None) => {}
             Err(error @ shoal_sql::Error::Store(_)) => return Err(error.into()),
-            // A condition that cannot be computed of the row stops nothing either.
+            // A condition beyond computing stops nothing either.
             Err(_) => broken.extend(asserts),
         }
         drop(rows);
@@ -448,8 +447,8 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
-    /// Deletes what stands beside a row.
-    fn clear_beside(&mut self, key: &[u8]) -> Result<(), Error> {
+    /// Deletes the entries beside a row.
+    pub(super) fn clear_beside(&mut self, key: &[u8]) -> Result<(), Error> {
         let beside = parts(self.definition).filter(|part| *part != Part::Rows);
         for (place, part) in beside.enumerate() {
             let statement = match &mut self.statements.clear[place] {

@@ -1,4 +1,4 @@
-//! The rows of a projection that a change touches, by the patches of the change.
+//! The rows of a projection touched by a change, from the patches of the change.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::Error;
 /// The rows to be looked at again.
 #[derive(Debug)]
 pub(crate) enum Touched<'d> {
-    /// By key: the row as it is now, `None` where it is gone.
+    /// By key: the present row, `None` for a deleted one.
     Rows(BTreeMap<Vec<u8>, Option<Found<'d>>>),
     /// The rows of some keys, and the set of all keys.
     Keys(BTreeMap<Vec<u8>, Option<Found<'d>>>),
@@ -19,8 +19,8 @@ pub(crate) enum Touched<'d> {
     All,
 }
 
-/// Finds the rows that patches touch. `are_whole` says that the patches tell every value below a
-/// new one, too.
+/// Finds the rows touched by patches. `are_whole` guarantees patches for every value below a new
+/// one, too.
 pub(crate) fn touched<'d>(
     document: &'d Document,
     definition: &Definition,
@@ -78,7 +78,7 @@ pub(crate) fn touched<'d>(
                     }
                 }
             }
-            // What is in the items is told by patches of its own.
+            // Values inside the items have patches of their own.
             (Step::Items, PatchAction::Insert { .. }) if are_whole => {}
             (Step::Items, PatchAction::DeleteSeq { .. } | PatchAction::PutSeq { .. }) => {
                 keys_changed = true;
