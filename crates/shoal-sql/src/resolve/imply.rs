@@ -84,8 +84,11 @@ pub(crate) fn classes(conditions: &[Expr], sources: &[Source]) -> Vec<Class> {
     classes
 }
 
+/// A column of a source.
+type Column = (SourceId, usize);
+
 /// An equality of two columns.
-fn equality(condition: &Expr) -> Option<(&Comparison, (SourceId, usize), (SourceId, usize))> {
+fn equality(condition: &Expr) -> Option<(&Comparison, Column, Column)> {
     let Expr::Compare(rule, left, right) = condition else { return None };
     let column = |expr: &Expr| match expr {
         Expr::Column { source, column } => Some((*source, *column)),

@@ -81,6 +81,9 @@ const EVERY: [u8; CHUNK] = {
 /// A batch ends with this many columns located: 64 KiB.
 const FIELDS_MAX: usize = 1 << 13;
 
+/// Key sets, each with its plan.
+pub(super) type AskedSets<'s> = (&'s [KeySetPlan], &'s [KeySet]);
+
 impl LeafMemory {
     /// How many bytes are allocated for the rows of a lookup.
     pub(super) fn kept_bytes(&self) -> usize {
@@ -106,7 +109,7 @@ impl LeafMemory {
         &mut self,
         (page, within): (&Page<'_>, std::ops::Range<usize>),
         plan: &RecordPlan,
-        (tests, sets, parameters): (&[Test], Option<(&[KeySetPlan], &[KeySet])>, &[Value]),
+        (tests, sets, parameters): (&[Test], Option<AskedSets<'_>>, &[Value]),
         selected: &mut [u8; CHUNK],
     ) -> Result<Option<usize>, Error> {
         let LeafMemory { ready, cells, fields, .. } = self;
