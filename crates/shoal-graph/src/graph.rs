@@ -1,0 +1,118 @@
+//! What a query needs of a graph: cursors over nodes and relationships, and writes.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::value::Map;
+
+/// A node's labels and properties.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeData {
+    /// Labels, ascending, each once.
+    pub labels: Vec<Arc<str>>,
+    /// Properties; none is null.
+    pub properties: Map,
+}
+
+/// A relationship's ends, type and properties.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RelationshipData {
+    /// The node it leaves.
+    pub source: i64,
+    /// The node it enters.
+    pub target: i64,
+    /// The type.
+    pub kind: Arc<str>,
+    /// Properties; none is null.
+    pub properties: Map,
+}
+
+/// A relationship as its node sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// The relationship's id.
+    pub id: i64,
+    /// The node at the other end.
+    pub other: i64,
+}
+
+/// The relationships of a node that are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Those that leave the node.
+    Outgoing,
+    /// Those that enter the node.
+    Incoming,
+}
+
+/// A property graph.
+///
+/// Methods take `&self`: a query reads rows while expressions of the same query read the graph. No
+/// method is called while another one runs.
+pub trait Graph {
+    /// A node, or nothing where no node has the id.
+    fn node(&self, id: i64) -> Result<Option<Arc<NodeData>>>;
+
+    /// A relationship, or nothing where none has the id.
+    fn relationship(&self, id: i64) -> Result<Option<Arc<RelationshipData>>>;
+
+    /// Appends up to `count` ids of nodes above `after`, ascending: all, or those with a label.
+    /// Fewer than `count` say that there are no more.
+    fn nodes(
+        &self,
+        label: Option<&str>,
+        after: Option<i64>,
+        count: usize,
+        to: &mut Vec<i64>,
+    ) -> Result<()>;
+
+    /// Appends the ids of nodes whose property is equal to a value, and perhaps others; false where
+    /// no index answers, and nothing is appended then.
+    fn nodes_with(
+        &self,
+        label: Option<&str>,
+        key: &str,
+        value: &crate::Value,
+        to: &mut Vec<i64>,
+    ) -> Result<bool>;
+
+    /// True where [`Graph::nodes_with`] has an index on a property.
+    fn has_index(&self, label: Option<&str>, key: &str) -> Result<bool>;
+
+    /// Appends the relationships of a node on one side, of any type or of those listed.
+    fn edges(&self, node: i64, side: Side, kinds: &[&str], to: &mut Vec<Edge>) -> Result<()>;
+
+    /// Appends up to `count` ids of relationships above `after`, ascending.
+    fn relationships(&self, after: Option<i64>, count: usize, to: &mut Vec<i64>) -> Result<()>;
+
+    /// An estimate of the number of nodes, of those with a label where one is given; exact below
+    /// 1,000.
+    fn estimate(&self, label: Option<&str>) -> Result<u64>;
+
+    /// Makes a node.
+    fn create_node(&self, data: NodeData) -> Result<i64>;
+
+    /// Makes a relationship between nodes that are there.
+    fn create_relationship(&self, data: RelationshipData) -> Result<i64>;
+
+    /// Replaces a node's labels and properties.
+    fn set_node(&self, id: i64, data: NodeData) -> Result<()>;
+
+    /// Replaces a relationship's properties.
+    fn set_relationship(&self, id: i64, properties: Map) -> Result<()>;
+
+    /// Removes a node, which has no relationships then.
+    fn delete_node(&self, id: i64) -> Result<()>;
+
+    /// Removes a relationship.
+    fn delete_relationship(&self, id: i64) -> Result<()>;
+
+    /// Begins a query's transaction: one state of the graph, which only a query that `writes` changes.
+    fn begin(&self, writes: bool) -> Result<()>;
+
+    /// Ends the transaction; its writes are durable.
+    fn commit(&self) -> Result<()>;
+
+    /// Ends the transaction and undoes its writes.
+    fn rollback(&self);
+}

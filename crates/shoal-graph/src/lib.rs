@@ -1,0 +1,46 @@
+//! openCypher queries over property graphs.
+//!
+//! [`run`] takes a query's text through `parser` (tokens, then a tree), `bind` (names to slots, faults
+//! that the text alone shows) and `exec` (clauses over rows), with `matcher` for patterns and `eval`
+//! for expressions. A graph is anything that implements [`Graph`]; [`MemoryGraph`] is one in memory.
+//!
+//! The crate opens no files and reads no clock: time, parameters and bounds come with the
+//! [`Environment`].
+
+#![forbid(unsafe_code)]
+
+mod ast;
+mod bind;
+mod error;
+mod eval;
+mod exec;
+mod functions;
+mod graph;
+mod json;
+mod lexer;
+mod matcher;
+mod memory;
+mod parser;
+mod procedure;
+mod query;
+mod run;
+mod sqlite;
+mod temporal;
+mod value;
+
+pub use error::{Error, ErrorClass, Phase, Result};
+pub use graph::{Edge, Graph, NodeData, RelationshipData, Side};
+pub use memory::MemoryGraph;
+pub use procedure::{Input, NoProcedures, Procedures, Signature, ValueKind};
+pub use query::{Environment, MEMORY_MAX, run};
+pub use sqlite::SqliteGraph;
+pub use temporal::{Date, DateTime, Duration, LocalDateTime, LocalTime, Time, Zone};
+pub use value::{Comparison, Key, Map, Path, Value, WholeNode, WholePath, WholeRelationship};
+
+/// True of a text that is one query, by its grammar alone.
+///
+/// # Errors
+/// The first fault of the text.
+pub fn check_syntax(text: &str) -> Result<()> {
+    parser::parse(text).map(drop)
+}

@@ -1,0 +1,81 @@
+//! Procedures: what `CALL` runs.
+
+use crate::error::Result;
+use crate::graph::Graph;
+use crate::value::Value;
+
+/// The kind of value that an argument takes; null always fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueKind {
+    /// Any.
+    Any,
+    /// True or false.
+    Boolean,
+    /// An integer.
+    Integer,
+    /// A float; an integer becomes one.
+    Float,
+    /// An integer or a float.
+    Number,
+    /// A string.
+    Text,
+    /// A list.
+    List,
+    /// A map.
+    Map,
+    /// A node.
+    Node,
+}
+
+/// An argument of a procedure.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// The name, which is also that of the parameter read where `CALL` has no parentheses.
+    pub name: String,
+    /// The kind of value.
+    pub kind: ValueKind,
+    /// True lets a call leave the argument out, and those after it.
+    pub is_optional: bool,
+}
+
+/// A procedure's arguments and results.
+#[derive(Clone, Debug, Default)]
+pub struct Signature {
+    /// The arguments.
+    pub inputs: Vec<Input>,
+    /// Names of the results, in the order of the values of a row.
+    pub outputs: Vec<String>,
+}
+
+impl Signature {
+    /// The number of arguments that a call has to give.
+    pub(crate) fn required(&self) -> usize {
+        self.inputs.iter().filter(|input| !input.is_optional).count()
+    }
+}
+
+/// A set of procedures.
+pub trait Procedures {
+    /// The signature of a procedure, or nothing where none has the name.
+    fn signature(&self, name: &str) -> Option<Signature>;
+
+    /// Runs a procedure; gives its rows.
+    ///
+    /// # Errors
+    /// What the procedure refuses.
+    fn call(&self, name: &str, args: &[Value], graph: &dyn Graph) -> Result<Vec<Vec<Value>>>;
+}
+
+/// No procedures.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoProcedures;
+
+impl Procedures for NoProcedures {
+    fn signature(&self, _: &str) -> Option<Signature> {
+        None
+    }
+
+    fn call(&self, name: &str, _: &[Value], _: &dyn Graph) -> Result<Vec<Vec<Value>>> {
+        Err(crate::Error::argument(format!("no procedure is named {name}")))
+    }
+}
