@@ -1,8 +1,8 @@
 //! Clauses one after another: rows flow through clauses that only read, and are gathered before
 //! those that write, group, sort or cut.
 //!
-//! A clause that writes sees all rows of the clauses before it first, so that no row is made of what
-//! the clause itself wrote.
+//! A clause that writes sees all rows of the clauses before it first: no row is made of elements
+//! that the clause itself wrote.
 
 mod aggregate;
 mod gather;

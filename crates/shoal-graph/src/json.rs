@@ -25,7 +25,7 @@ pub(crate) fn write(map: &Map) -> String {
     text
 }
 
-/// One value as JSON: nodes, relationships and paths as objects too, for programs that read results.
+/// One value as JSON: nodes, relationships and paths are objects, for programs that read results.
 pub(crate) fn write_value(value: &Value, to: &mut String) {
     let tagged = |tag: &str, text: &str, to: &mut String| {
         let _ = write!(to, "{{\"{tag}\":");

@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | `_graph_node(id, properties)` | a node; its properties as a JSON object |
 //! | `_graph_label(label, node)` | a label of a node, by label and, through an index, by node |
-//! | `_graph_edge(id, source, type, target, properties)` | a relationship; indexes by source, type and target, and by target, type and source |
+//! | `_graph_edge(id, source, type, target, properties)` | a relationship, indexed both ways |
 //!
 //! An id is never given twice: a row of a query may still name an element that was deleted.
 //! An index of a user's own on `properties ->> '$.key'` of `_graph_node` answers `{key: value}`.

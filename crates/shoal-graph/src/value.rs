@@ -1,8 +1,8 @@
 //! Values of queries, and how two of them compare.
 //!
-//! Three relations are kept apart. [`Value::equals`] is `=`: three-valued, null is equal to nothing.
-//! [`Value::compare`] is `<`: undecided between kinds that have no order. [`Value::order`] is that of
-//! `ORDER BY`, `DISTINCT` and groups: total, null is null and NaN is NaN.
+//! Three relations are kept apart. [`Value::equals`] is `=`: three-valued, null is equal to
+//! nothing. [`Value::compare`] is `<`: undecided between kinds without an order. [`Value::order`]
+//! serves `ORDER BY`, `DISTINCT` and groups: total, null is null and NaN is NaN.
 
 mod compare;
 mod text;

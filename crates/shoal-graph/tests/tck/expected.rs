@@ -2,7 +2,7 @@
 
 use shoal_graph::Value;
 
-/// A value as text in which equal values are equal: labels and keys sorted, floats as they are read.
+/// A value as text, the same for equal values: labels and keys sorted, floats as they are read.
 pub(crate) fn of_value(value: &Value, sorts_lists: bool) -> String {
     match value {
         Value::Float(number) => float(*number),
