@@ -1,5 +1,6 @@
 //! The command line as types: its words, and their help. Does nothing.
 
+pub(crate) mod cypher;
 pub(crate) mod mine;
 pub(crate) mod password;
 pub(crate) mod serve;
@@ -46,6 +47,8 @@ pub(crate) fn with_verb(given: impl Iterator<Item = OsString>) -> Vec<OsString> 
 pub(crate) enum Verb {
     /// Run SQL on a database, from arguments, from stdin, or in a shell on a terminal
     Sql(SqlArgs),
+    /// Ask and change the graph of a database in the language of openCypher
+    Cypher(cypher::CypherArgs),
     /// Read, edit and merge Automerge documents
     #[command(subcommand)]
     Doc(DocVerb),

@@ -30,6 +30,7 @@ use args::{Cli, Verb};
 fn main() -> ExitCode {
     let result = match &Cli::parse_from(args::with_verb(std::env::args_os())).verb {
         Verb::Sql(args) => verbs::sql::run(args),
+        Verb::Cypher(args) => verbs::cypher::run(args),
         Verb::Doc(verb) => verbs::doc::run(verb),
         Verb::Import(args) => verbs::import::run(args),
         Verb::Export(args) => verbs::export::run(args),

@@ -4,6 +4,7 @@ pub(crate) mod argon2;
 pub(crate) mod backup;
 pub(crate) mod bench;
 pub(crate) mod completions;
+pub(crate) mod cypher;
 pub(crate) mod doc;
 pub(crate) mod dump;
 pub(crate) mod export;

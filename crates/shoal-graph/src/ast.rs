@@ -194,7 +194,7 @@ pub(crate) struct Call {
 pub(crate) enum Yield {
     None,
     Star,
-    /// Names of results and the variables that take them.
+    /// Names of results and their variables.
     Items(Vec<(String, Var)>),
 }
 
@@ -419,7 +419,7 @@ pub(crate) enum Kind {
         list: Box<Expr>,
         step: Box<Expr>,
     },
-    /// A pattern as a predicate: true where it matches.
+    /// A pattern as a predicate: true of any match.
     Pattern(Box<Subquery>),
     /// A pattern with a value of each match.
     PatternComprehension {
@@ -442,7 +442,7 @@ pub(crate) struct Subquery {
     pub(crate) after: usize,
 }
 
-/// A function that the binder found for a name.
+/// The function found by the binder for a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Function {
     Unknown,

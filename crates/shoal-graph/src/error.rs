@@ -29,7 +29,7 @@ pub enum ErrorClass {
     Storage,
 }
 
-/// The time at which a fault is found.
+/// The time of a fault's discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Before any row is read.
@@ -116,7 +116,7 @@ impl Error {
         self.inner.class
     }
 
-    /// The phase in which the fault was found.
+    /// The phase of the fault's discovery.
     pub fn phase(&self) -> Phase {
         self.inner.phase
     }

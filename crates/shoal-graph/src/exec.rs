@@ -16,7 +16,7 @@ use crate::run::{Env, Run};
 use crate::value::{Key, Value};
 use gather::Gather;
 
-/// What takes rows: false ends the query.
+/// The taker of rows: false ends the query.
 pub(crate) type RowSink<'s> = dyn FnMut(&Run<'_>, &[Value]) -> Result<bool> + 's;
 
 /// Values around a subquery: columns of a projection, variables of comprehensions.
@@ -83,7 +83,7 @@ impl Run<'_> {
         }
     }
 
-    /// Counts rows that a clause gave, for `PROFILE`.
+    /// Counts a clause's rows, for `PROFILE`.
     fn count(&self, clause: &Clause, rows: u64) {
         let key = std::ptr::from_ref(clause).addr() as u64;
         let mut profile = self.profile.borrow_mut();
@@ -116,7 +116,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Runs clauses that gather nothing on one row.
+    /// Runs clauses on one row, none of them gathering.
     fn stream(
         &self,
         clauses: &[Clause],
@@ -248,7 +248,7 @@ impl Run<'_> {
     }
 }
 
-/// True of a clause that has to see all rows before it gives one.
+/// True of a clause with a need of all rows before its first.
 fn gathers(clause: &Clause) -> bool {
     match clause {
         Clause::Match(_) | Clause::Unwind { .. } | Clause::Call(_) => false,

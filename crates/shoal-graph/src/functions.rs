@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::{Error, ErrorClass, Result};
 use crate::value::{Map, Value};
 
-/// A function that is neither an aggregate nor temporal.
+/// A function, neither an aggregate nor temporal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plain {
     Abs,
@@ -140,7 +140,7 @@ fn wrong(name: &str, value: &Value) -> Error {
     ))
 }
 
-/// The longest list that `range()` makes.
+/// The longest list made by `range()`.
 const RANGE_MAX: u64 = 50_000_000;
 
 /// A function of values alone; `None` for functions that ask the graph or the query.

@@ -1,4 +1,4 @@
-//! What a query needs of a graph: cursors over nodes and relationships, and writes.
+//! The needs of a query of its graph: cursors over nodes and relationships, and writes.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ pub struct NodeData {
 /// A relationship's ends, type and properties.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelationshipData {
-    /// The node it leaves.
+    /// The node at the start.
     pub source: i64,
-    /// The node it enters.
+    /// The node at the end.
     pub target: i64,
     /// The type.
     pub kind: Arc<str>,
@@ -36,12 +36,12 @@ pub struct Edge {
     pub other: i64,
 }
 
-/// The relationships of a node that are asked for.
+/// One side of a node's relationships.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Those that leave the node.
+    /// Relationships leaving the node.
     Outgoing,
-    /// Those that enter the node.
+    /// Relationships entering the node.
     Incoming,
 }
 

@@ -20,13 +20,13 @@ pub(crate) enum TokenKind {
     Integer(String, u32),
     /// A float's text.
     Float(String),
-    /// A number that runs into letters.
+    /// A number with letters directly behind.
     BadNumber,
     Text(String),
     Parameter(String),
     /// One or two characters of punctuation.
     Sign(&'static str),
-    /// A character that is in no token.
+    /// A character of no token.
     Stray(char),
     End,
 }

@@ -33,7 +33,7 @@ pub use error::{Error, ErrorClass, Phase, Result};
 pub use graph::{Edge, Graph, NodeData, RelationshipData, Side};
 pub use memory::MemoryGraph;
 pub use procedure::{Input, NoProcedures, Procedures, Signature, ValueKind};
-pub use query::{Environment, MEMORY_MAX, run};
+pub use query::{Environment, MEMORY_MAX, run, split, writes};
 pub use sqlite::SqliteGraph;
 pub use temporal::{Date, DateTime, Duration, LocalDateTime, LocalTime, Time, Zone};
 pub use value::{Comparison, Key, Map, Path, Value, WholeNode, WholePath, WholeRelationship};

@@ -19,7 +19,7 @@ use plan::{Plan, Step, node_at};
 /// Ids asked for at once while nodes are scanned.
 const SCAN_COUNT: usize = 1024;
 
-/// What takes the rows of a match: false ends it.
+/// The taker of a match's rows: false ends the match.
 pub(crate) type Sink<'s> = dyn FnMut(&Run<'_>, &mut Vec<Value>) -> Result<bool> + 's;
 
 /// One match under way.

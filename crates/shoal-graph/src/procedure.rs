@@ -1,10 +1,10 @@
-//! Procedures: what `CALL` runs.
+//! Procedures, run by `CALL`.
 
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::value::Value;
 
-/// The kind of value that an argument takes; null always fits.
+/// The kind of an argument's values; null always fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
     /// Any.
@@ -48,7 +48,7 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// The number of arguments that a call has to give.
+    /// The least number of arguments of a call.
     pub(crate) fn required(&self) -> usize {
         self.inputs.iter().filter(|input| !input.is_optional).count()
     }
@@ -62,7 +62,7 @@ pub trait Procedures {
     /// Runs a procedure; gives its rows.
     ///
     /// # Errors
-    /// What the procedure refuses.
+    /// The procedure's own refusals.
     fn call(&self, name: &str, args: &[Value], graph: &dyn Graph) -> Result<Vec<Vec<Value>>>;
 }
 

@@ -6,6 +6,7 @@ use crate::ast::{Clause, Mode};
 use crate::bind;
 use crate::error::Result;
 use crate::graph::Graph;
+use crate::lexer::{TokenKind, tokens};
 use crate::matcher::plan;
 use crate::parser;
 use crate::procedure::Procedures;
@@ -14,7 +15,7 @@ use crate::temporal::build::from_epoch;
 use crate::temporal::zone::Zone;
 use crate::value::{Map, Value};
 
-/// What a query takes from its surroundings.
+/// The surroundings of a query.
 pub struct Environment<'e> {
     /// Parameters by name.
     pub parameters: &'e Map,
@@ -26,12 +27,43 @@ pub struct Environment<'e> {
     pub seed: u64,
     /// Asked now and then; true stops the query.
     pub is_over: &'e dyn Fn() -> bool,
-    /// The most bytes of rows, groups and sorts that the query keeps.
+    /// The most bytes of rows, groups and sorts kept by the query.
     pub memory_max: usize,
 }
 
 /// A bound on memory where none is given: 1 GiB.
 pub const MEMORY_MAX: usize = 1 << 30;
+
+/// The queries of a text, separated by semicolons.
+///
+/// # Errors
+/// A text that is no sequence of tokens.
+pub fn split(text: &str) -> Result<Vec<&str>> {
+    let mut queries = Vec::new();
+    let mut start = None;
+    for token in tokens(text)? {
+        let ends = matches!(token.kind, TokenKind::Sign(";") | TokenKind::End);
+        match (start, ends) {
+            (None, false) => start = Some(token.start as usize),
+            (Some(from), true) => {
+                queries.push(text[from..token.start as usize].trim_end());
+                start = None;
+            }
+            _ => {}
+        }
+    }
+    Ok(queries)
+}
+
+/// True of a query that writes when it is run.
+///
+/// # Errors
+/// A text that is no query.
+pub fn writes(text: &str) -> Result<bool> {
+    let query = parser::parse(text)?;
+    let writes = query.parts.iter().flat_map(|part| &part.clauses).any(clause_writes);
+    Ok(writes && query.mode != Mode::Explain)
+}
 
 /// Runs a query: `columns` takes the names of its columns, then `sink` each row; false ends the
 /// query.
@@ -82,7 +114,7 @@ pub fn run(
         }
         return Ok(());
     }
-    let writes = query.parts.iter().flat_map(|part| &part.clauses).any(writes);
+    let writes = query.parts.iter().flat_map(|part| &part.clauses).any(clause_writes);
     graph.begin(writes)?;
     let mut kept: Vec<Vec<Value>> = Vec::new();
     let result = execute(&run, &query, &names, writes, &mut kept, columns, sink);
@@ -152,7 +184,7 @@ fn execute(
     Ok(())
 }
 
-fn writes(clause: &Clause) -> bool {
+fn clause_writes(clause: &Clause) -> bool {
     matches!(
         clause,
         Clause::Create { .. }

@@ -1,4 +1,4 @@
-//! A running query: the graph, parameters, budget, and what was deleted.
+//! A running query: the graph, parameters, budget, and deleted elements.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::procedure::Procedures;
 use crate::temporal::DateTime;
 use crate::value::{Map, Value, WholeNode, WholePath, WholeRelationship};
 
-/// Values that an expression reads.
+/// Values within reach of an expression.
 pub(crate) struct Env<'r> {
     pub(crate) row: &'r [Value],
     pub(crate) out: &'r [Value],
@@ -33,7 +33,7 @@ impl<'r> Env<'r> {
     }
 }
 
-/// What one query reads and keeps count of while it runs.
+/// The inputs and counters of one query under way.
 pub(crate) struct Run<'g> {
     pub(crate) graph: &'g dyn Graph,
     pub(crate) parameters: &'g Map,
@@ -63,7 +63,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Counts bytes that the query keeps.
+    /// Counts bytes kept by the query.
     pub(crate) fn keep(&self, bytes: usize) -> Result<()> {
         let memory = self.memory.get() + bytes;
         self.memory.set(memory);
@@ -76,7 +76,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Counts a row that the query keeps.
+    /// Counts a row kept by the query.
     pub(crate) fn keep_row(&self, row: &[Value]) -> Result<()> {
         self.keep(row.iter().map(|value| 24 + value.heap_bytes()).sum::<usize>() + 24)
     }

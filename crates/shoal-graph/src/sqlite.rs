@@ -21,7 +21,7 @@ use crate::graph::{Edge, Graph, NodeData, RelationshipData, Side};
 use crate::json;
 use crate::value::{Map, Value};
 
-/// What makes the tables.
+/// The definitions of the tables.
 const TABLES: [&str; 6] = [
     "CREATE TABLE _graph_node(id INTEGER PRIMARY KEY AUTOINCREMENT, properties TEXT NOT NULL DEFAULT '{}')",
     "CREATE TABLE _graph_label(label TEXT NOT NULL, node INTEGER NOT NULL, PRIMARY KEY(label, node)) WITHOUT ROWID",
@@ -74,6 +74,11 @@ impl SqliteGraph {
                 indexed: Vec::new(),
             }),
         }
+    }
+
+    /// Lends the connection between queries.
+    pub fn with_connection<T>(&self, borrow: impl FnOnce(&mut Connection) -> T) -> T {
+        borrow(&mut self.inner.borrow_mut().connection)
     }
 
     /// The connection, given back.

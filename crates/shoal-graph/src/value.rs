@@ -86,9 +86,9 @@ pub struct WholeNode {
 pub struct WholeRelationship {
     /// The id, unique among relationships of the graph.
     pub id: i64,
-    /// The node it leaves.
+    /// The node at the start.
     pub source: i64,
-    /// The node it enters.
+    /// The node at the end.
     pub target: i64,
     /// The type.
     pub kind: Arc<str>,

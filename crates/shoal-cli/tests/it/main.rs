@@ -5,6 +5,7 @@
 mod argon2;
 mod bad_input;
 mod bench;
+mod cypher;
 mod doc;
 mod keep;
 mod mine;

@@ -1,4 +1,4 @@
-//! Aggregates: what each keeps of a group's values, and its result.
+//! Aggregates: the state kept of a group's values, and the result.
 
 use std::cmp::Ordering;
 

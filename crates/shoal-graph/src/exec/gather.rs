@@ -1,4 +1,4 @@
-//! Clauses that see all rows first: projections that group, sort or cut, and all that write.
+//! Clauses over all rows at once: projections with groups, sorts or cuts, and writing clauses.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::run::{Env, Run};
 use crate::value::{Key, Value};
 
-/// One clause and the rows it has seen.
+/// One clause and its rows so far.
 pub(super) struct Gather<'c> {
     clause: &'c Clause,
     out: &'c [Value],
@@ -162,7 +162,7 @@ impl<'c> Gather<'c> {
         Ok(true)
     }
 
-    /// The rows that the clause gives.
+    /// The rows for the next clause.
     pub(super) fn finish(mut self, run: &Run<'_>) -> Result<Vec<Vec<Value>>> {
         let Clause::Project(projection) = self.clause else {
             return write::apply(run, self.clause, self.rows);

@@ -1,4 +1,4 @@
-//! Clauses that write: `CREATE`, `MERGE`, `SET`, `REMOVE`, `DELETE`.
+//! Writing clauses: `CREATE`, `MERGE`, `SET`, `REMOVE`, `DELETE`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ fn create(
     Ok(rows)
 }
 
-/// Creates what a path lacks and writes it into the row.
+/// Creates the missing elements of a path and writes their ids into the row.
 fn create_path(
     run: &Run<'_>,
     pattern: &PathPattern,
@@ -122,7 +122,7 @@ fn create_node(
     Ok(id)
 }
 
-/// The properties of what is created; nulls are left out.
+/// The properties of a new element; nulls are left out.
 fn properties_of(run: &Run<'_>, map: &Option<Expr>, row: &[Value], merges: bool) -> Result<Map> {
     let Some(map) = map else { return Ok(Map::new()) };
     let value = run.eval(map, &mut Env::of(row))?;
@@ -141,7 +141,7 @@ fn properties_of(run: &Run<'_>, map: &Option<Expr>, row: &[Value], merges: bool)
     Ok(kept)
 }
 
-/// Puts a property into a map, or takes it out where the value is null.
+/// Puts a property into a map; null removes the property.
 fn put(map: &mut Map, key: Arc<str>, value: Value) -> Result<()> {
     let is_scalar = |value: &Value| {
         matches!(
@@ -228,7 +228,7 @@ fn refuse_nulls(run: &Run<'_>, pattern: &PathPattern, row: &[Value]) -> Result<(
     Ok(())
 }
 
-/// A node or relationship that is changed.
+/// A node or relationship under change.
 enum Element {
     Node(i64),
     Relationship(i64),

@@ -11,9 +11,9 @@ const ELEMENTS_MAX: usize = 1000;
 /// One step of a match.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
-    /// Tries the nodes that may stand in a place.
+    /// Tries the candidates of a place.
     Scan { pattern: usize, node: usize },
-    /// Checks a node that the row has.
+    /// Checks a node of the row.
     Check { pattern: usize, node: usize },
     /// Follows a relationship from one of its ends; `forward` from the left one.
     Expand { pattern: usize, step: usize, forward: bool },
@@ -196,7 +196,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The number of nodes that a place may be filled with.
+    /// The number of a place's candidates.
     fn scan_cost(&self, node: &NodePattern) -> Result<u64> {
         let names = node.labels.as_ref().and_then(LabelExpr::conjunction).unwrap_or_default();
         let mut cost = match names.is_empty() {

@@ -130,7 +130,7 @@ impl Matcher<'_> {
         self.step(at + 1, row, sink)
     }
 
-    /// Follows a list of relationships that the row has.
+    /// Follows a list of relationships of the row.
     #[expect(clippy::too_many_arguments, reason = "the state of one step")]
     fn follow_bound(
         &mut self,

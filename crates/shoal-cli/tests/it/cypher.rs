@@ -1,0 +1,75 @@
+//! `shoal cypher`: a graph written, asked, printed in each form, read by `shoal sql`.
+
+use crate::{shoal, shoal_with, sqlite3};
+
+const TRIPS: &str = "CREATE (oslo:City {name: 'Oslo'}), (bergen:City {name: 'Bergen'}), \
+                     (voss:City {name: 'Voss', since: date('1858-01-01')}), \
+                     (oslo)-[:TRAIN {hours: 5.5}]->(voss), (voss)-[:TRAIN {hours: 1.25}]->(bergen)";
+
+#[test]
+fn a_graph_is_written_and_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let call = |args: &[&str]| {
+        let mut all = vec!["cypher", "trips.db"];
+        all.extend(args);
+        shoal(dir.path(), &all)
+    };
+    // A query that reads makes no file.
+    assert_eq!(call(&["MATCH (n) RETURN count(*) AS n"]).ok(), "0\n");
+    assert!(!dir.path().join("trips.db").exists());
+    assert_eq!(call(&[TRIPS]).ok(), "");
+    let names = "MATCH (a:City)-[t:TRAIN]->(b) RETURN a.name AS a, b.name AS b, t.hours AS hours ORDER BY hours";
+    assert_eq!(
+        call(&["--format", "csv", names]).ok(),
+        "a,b,hours\r\nVoss,Bergen,1.25\r\nOslo,Voss,5.5\r\n"
+    );
+    assert_eq!(
+        call(&["--format", "json", "MATCH (c {name: 'Voss'}) RETURN c"]).ok(),
+        "[\n{\"c\":{\"id\":3,\"labels\":[\"City\"],\"properties\":{\"name\":\"Voss\",\"since\":\
+         {\"$date\":\"1858-01-01\"}}}}\n]\n"
+    );
+    let hops =
+        "MATCH p = ({name: $from})-[:TRAIN*]->(b) RETURN length(p) AS l, b.name AS b ORDER BY l";
+    assert_eq!(
+        call(&["--format", "ndjson", "--param", "from=Oslo", hops]).ok(),
+        "{\"l\":1,\"b\":\"Voss\"}\n{\"l\":2,\"b\":\"Bergen\"}\n"
+    );
+    let failed = call(&["MATCH (a) RETURN b"]).error();
+    assert!(
+        failed.contains("UndefinedVariable")
+            && failed.contains("MATCH (a) RETURN b\n                 ^"),
+        "{failed}"
+    );
+    let plan = call(&["EXPLAIN MATCH (a:City)-[:TRAIN]->(b) RETURN b"]).ok();
+    assert!(
+        plan.contains("nodes by label (a:City)") && plan.contains("expand (a:City)-[:TRAIN]->(b)"),
+        "{plan}"
+    );
+    let failed = call(&["MATCH (n:City) DELETE n"]).error();
+    assert!(failed.contains("DETACH DELETE"), "{failed}");
+    let sql = "SELECT properties ->> '$.name' FROM _graph_node ORDER BY id";
+    let ours = shoal(dir.path(), &["sql", "--format", "list", "trips.db", sql]).ok();
+    assert!(ours.ends_with("Oslo\nBergen\nVoss\n"), "{ours}");
+    if let Some(theirs) = sqlite3(
+        dir.path(),
+        &["trips.db", "PRAGMA integrity_check; SELECT count(*) FROM _graph_edge"],
+        b"",
+    ) {
+        assert_eq!(theirs.ok(), "ok\n2\n");
+    }
+    // An index of the user's own answers a property.
+    shoal(
+        dir.path(),
+        &["sql", "trips.db", "CREATE INDEX city ON _graph_node(properties ->> '$.name')"],
+    )
+    .ok();
+    assert_eq!(call(&["MATCH (c {name: 'Voss'})-->(d) RETURN d.name AS d"]).ok(), "Bergen\n");
+}
+
+#[test]
+fn queries_come_from_stdin_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = format!("{TRIPS}; MATCH (n) RETURN count(n) AS n; // the end\n");
+    let out = shoal_with(dir.path(), &["cypher", ":memory:"], text.as_bytes()).ok();
+    assert_eq!(out, "3\n");
+}
