@@ -1,5 +1,5 @@
-//! Group commit: many open documents made durable by one transaction; the id of a file, for peers to
-//! know again.
+//! Group commit: many open documents made durable by one transaction; the id of a file, by which
+//! peers know the file again.
 
 use shoal_sql::{Value, ValueRef};
 use shoal_store::Version;

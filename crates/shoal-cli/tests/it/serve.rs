@@ -187,12 +187,12 @@ fn installed(clients: &Path) -> Option<PathBuf> {
     }
     if !is_there {
         let npm = Command::new("npm")
-            .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
+            .args(["install", "--ignore-scripts", "--omit=optional", "--no-audit", "--no-fund"])
             .current_dir(&folder)
             .output()
             .unwrap();
         if !npm.status.success() {
-            return skip(&format!("npm ci: {}", String::from_utf8_lossy(&npm.stderr)));
+            return skip(&format!("npm install: {}", String::from_utf8_lossy(&npm.stderr)));
         }
         fs::write(folder.join("installed"), lock).unwrap();
     }
