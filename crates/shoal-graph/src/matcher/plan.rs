@@ -118,9 +118,13 @@ impl Planner<'_> {
                 self.add_relationship(pattern, step);
                 continue;
             }
-            nodes.retain(|&(pattern, node)| {
-                !self.is_known(node_at(&found.patterns[pattern], node).slot)
-            });
+            // A variable may stand in several places: each place has labels of its own to check.
+            for (pattern, node) in std::mem::take(&mut nodes) {
+                match self.is_known(node_at(&found.patterns[pattern], node).slot) {
+                    true => self.steps.push(Step::Check { pattern, node }),
+                    false => nodes.push((pattern, node)),
+                }
+            }
             let mut best: Option<(u64, usize)> = None;
             for (at, &(pattern, node)) in nodes.iter().enumerate() {
                 let cost = self.scan_cost(node_at(&found.patterns[pattern], node))?;
