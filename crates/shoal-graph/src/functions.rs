@@ -363,7 +363,7 @@ fn range(args: &[Value]) -> Result<Value> {
     Ok(Value::list((0..=count).map(at).collect()))
 }
 
-fn text_of<'v>(value: &'v Value) -> Result<&'v Arc<str>> {
+fn text_of(value: &Value) -> Result<&Arc<str>> {
     match value {
         Value::Text(text) => Ok(text),
         other => Err(wrong("a text's function", other)),

@@ -107,7 +107,8 @@ pub trait Graph {
     /// Removes a relationship.
     fn delete_relationship(&self, id: i64) -> Result<()>;
 
-    /// Begins a query's transaction: one state of the graph, which only a query that `writes` changes.
+    /// Begins a query's transaction: one state of the graph, which only a query that `writes`
+    /// changes.
     fn begin(&self, writes: bool) -> Result<()>;
 
     /// Ends the transaction; its writes are durable.

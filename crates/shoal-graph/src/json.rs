@@ -290,8 +290,8 @@ fn untagged(map: Map) -> Result<Value> {
 }
 
 impl Value {
-    /// The value as JSON, for programs that read results: nodes, relationships and paths are objects,
-    /// temporal values `{"$date": "2026-01-31"}`.
+    /// The value as JSON, for programs that read results: nodes, relationships and paths are
+    /// objects, temporal values `{"$date": "2026-01-31"}`.
     pub fn to_json(&self) -> String {
         let mut text = String::new();
         write_value(self, &mut text);

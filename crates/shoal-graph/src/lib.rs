@@ -1,8 +1,8 @@
 //! openCypher queries over property graphs.
 //!
 //! [`run`] takes a query's text through `parser` (tokens, then a tree), `bind` (names to slots,
-//! faults that the text alone shows) and `exec` (clauses over rows), with `matcher` for patterns and
-//! `eval` for expressions. A graph implements [`Graph`]: [`MemoryGraph`] lies in memory,
+//! faults that the text alone shows) and `exec` (clauses over rows), with `matcher` for patterns
+//! and `eval` for expressions. A graph implements [`Graph`]: [`MemoryGraph`] lies in memory,
 //! [`SqliteGraph`] in tables.
 //!
 //! The crate opens no files and reads no clock: time, parameters and bounds come with the

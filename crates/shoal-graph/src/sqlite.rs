@@ -503,7 +503,8 @@ impl Graph for SqliteGraph {
         inner.nodes.clear();
         inner.relationships.clear();
         inner.has_tables &= !inner.makes_tables;
-        // A transaction that cannot be undone ends with the connection; the query's own error is told.
+        // A transaction that cannot be undone ends with the connection; the query's own error is
+        // told.
         let _ = inner.connection.rollback();
     }
 }

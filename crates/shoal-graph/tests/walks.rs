@@ -1,5 +1,5 @@
-//! The matcher beside a naive enumerator: every walk of every pattern over random graphs with loops,
-//! parallel relationships and nodes without any.
+//! The matcher beside a naive enumerator: every walk of every pattern over random graphs with
+//! loops, parallel relationships and nodes without any.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -43,7 +43,7 @@ const KINDS: [&str; 2] = ["R", "S"];
 
 fn random_graph(random: &mut Random, graph: &dyn Graph) -> Plain {
     let mut plain = Plain { nodes: Vec::new(), edges: Vec::new() };
-    graph.begin(true).unwrap();
+    graph.begin(true).expect("a graph in memory begins");
     for _ in 0..1 + random.below(5) {
         let labels: Vec<&'static str> =
             LABELS.into_iter().filter(|_| random.below(2) == 0).collect();
@@ -51,16 +51,21 @@ fn random_graph(random: &mut Random, graph: &dyn Graph) -> Plain {
             labels: labels.iter().map(|label| Arc::from(*label)).collect(),
             properties: Map::new(),
         };
-        plain.nodes.push((graph.create_node(data).unwrap(), labels));
+        plain.nodes.push((graph.create_node(data).expect("a node"), labels));
     }
     for _ in 0..random.below(8) {
         let source = plain.nodes[random.below(plain.nodes.len())].0;
         let target = plain.nodes[random.below(plain.nodes.len())].0;
         let kind = KINDS[random.below(2)];
         let data = RelationshipData { source, target, kind: kind.into(), properties: Map::new() };
-        plain.edges.push((graph.create_relationship(data).unwrap(), source, target, kind));
+        plain.edges.push((
+            graph.create_relationship(data).expect("a relationship"),
+            source,
+            target,
+            kind,
+        ));
     }
-    graph.commit().unwrap();
+    graph.commit().expect("a graph in memory commits");
     plain
 }
 
@@ -128,7 +133,8 @@ impl Plain {
             .iter()
             .position(|var| *var == vars[at])
             .is_none_or(|first| nodes[first] == nodes[at]);
-        let has = &self.nodes.iter().find(|(id, _)| *id == nodes[at]).unwrap().1;
+        let has =
+            &self.nodes.iter().find(|(id, _)| *id == nodes[at]).expect("a node of the walk").1;
         if !is_same || labels[at].is_some_and(|label| !has.contains(&label)) {
             return;
         }
@@ -185,8 +191,8 @@ fn query(graph: &dyn Graph, text: &str) -> Vec<Vec<Value>> {
 
 fn tables() -> SqliteGraph {
     let vfs = Arc::new(shoal_vfs::MemVfs::new());
-    let store = Store::open(vfs, Path::new("graph.db"), Access::Create).unwrap();
-    SqliteGraph::new(Connection::open(store).unwrap())
+    let store = Store::open(vfs, Path::new("graph.db"), Access::Create).expect("a file in memory");
+    SqliteGraph::new(Connection::open(store).expect("an empty file"))
 }
 
 #[test]

@@ -40,8 +40,8 @@ impl Transaction {
         Ok(Sample { count, leaves, root, leaf })
     }
 
-    /// Up to `count` leaves of the tree at `root`, spread evenly over it, in the tree's order: all of
-    /// a tree that has no more. Costs a descent each.
+    /// Up to `count` leaves of the tree at `root`, spread evenly over it, in the tree's order: all
+    /// of a tree that has no more. Costs a descent each.
     ///
     /// # Errors
     /// When a page cannot be read or is corrupt.

@@ -73,7 +73,7 @@ fn change(txn: &mut Transaction, salt: u32) {
         }
         match salt % 4 {
             0 => attempt(txn, |txn| txn.clear_btree(root)),
-            1 if number > 1 => attempt(txn, |txn| txn.drop_btree(root)),
+            1 if number > 1 => attempt(txn, |txn| txn.drop_btree(root).map(drop)),
             2 => attempt(txn, |txn| txn.create_btree(BtreeKind::Index).map(drop)),
             _ => {}
         }

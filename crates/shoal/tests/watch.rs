@@ -64,7 +64,7 @@ fn documents_are_told_of_by_their_heads() {
     put(&mut other, "b", "1");
     let made = there.commit(&mut other).unwrap();
     let new = Event::Document { name: "other".to_owned(), before: Vec::new(), heads: made };
-    assert_eq!(here.wait(&mut all, Duration::from_secs(5)).unwrap(), [new.clone()]);
+    assert_eq!(here.wait(&mut all, Duration::from_secs(5)).unwrap(), std::slice::from_ref(&new));
     assert_eq!(here.poll(&mut one).unwrap(), [new]);
     there.compact("note").unwrap();
     there.settle().unwrap();
@@ -74,7 +74,7 @@ fn documents_are_told_of_by_their_heads() {
     assert_eq!(here.poll(&mut all).unwrap(), [renamed]);
     there.remove("other").unwrap();
     let removed = Event::Removed { name: "other".to_owned() };
-    assert_eq!(here.poll(&mut all).unwrap(), [removed.clone()]);
+    assert_eq!(here.poll(&mut all).unwrap(), std::slice::from_ref(&removed));
     assert_eq!(here.poll(&mut one).unwrap(), [removed]);
     assert_eq!(here.wait(&mut all, Duration::from_millis(30)).unwrap(), []);
 }

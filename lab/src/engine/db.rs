@@ -72,7 +72,7 @@ pub fn keystrokes(count: usize) -> impl Iterator<Item = (usize, char)> {
 /// A document of 100 items, as JSON.
 pub fn items(document: usize) -> String {
     let item = |item: usize| {
-        let done = (document + item) % 3 == 0;
+        let done = (document + item).is_multiple_of(3);
         format!(r#"{{"title": "item {item} of {document}", "done": {done}, "n": {item}}}"#)
     };
     let items: Vec<String> = (0..100).map(item).collect();

@@ -1,5 +1,6 @@
 //! Ways to find the rows of one source: what each could use, and about what it costs
-//! ([`super::cost`]). Rows are counted by [`crate::schema::stats`], and guessed where nobody looked.
+//! ([`super::cost`]). Rows are counted by [`crate::schema::stats`], and guessed where nobody
+//! looked.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -222,8 +223,8 @@ impl<'e> Frame<'e> {
         // Less than one row is an estimate like others, and later sources cost something.
         let times = outer_rows.max(1.0);
         let cost = |path: &Path<'_>| path.fixed + times * path.per_row;
-        // Rows kept by a key are found in a time that does not grow with the table, where a walk for
-        // each of several rows before would.
+        // Rows kept by a key are found in a time that does not grow with the table, where a walk
+        // for each of several rows before would.
         let keyed =
             |path: &Path<'_>| matches!(&path.kind, PathKind::Hash(keys) if !keys.is_empty());
         let no_walk = outer_rows > 1.0 && paths.iter().any(keyed);

@@ -1,8 +1,8 @@
 //! The cost model: the cost of a way to rows, and the number of rows conditions leave.
 //!
-//! Costs are in units of one row of a leaf stepped over, about 30 ns; they only rank the ways of one
-//! query against each other. Numbers of rows come from `sqlite_stat1`, from a leaf of each index
-//! ([`crate::schema::stats`]), and from a sample of the rows of every table of a join
+//! Costs are in units of one row of a leaf stepped over, about 30 ns; they only rank the ways of
+//! one query against each other. Numbers of rows come from `sqlite_stat1`, from a leaf of each
+//! index ([`crate::schema::stats`]), and from a sample of the rows of every table of a join
 //! ([`crate::schema::RowSample`]): conditions on one table are asked of the sampled rows together,
 //! so columns depending on each other are not counted twice.
 

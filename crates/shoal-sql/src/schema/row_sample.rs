@@ -1,8 +1,8 @@
 //! A few hundred rows of a table, from leaves all over the tree: conditions are taken to leave the
 //! same share of all rows as of the sample, correlations between columns included.
 //!
-//! A sample is taken when a join with the table is planned, costs a descent for each leaf, and stays
-//! in memory as long as the schema. Samples choose plans and nothing else.
+//! A sample is taken when a join with the table is planned, costs a descent for each leaf, and
+//! stays in memory as long as the schema. Samples choose plans and nothing else.
 
 use std::collections::HashMap;
 use std::sync::Mutex;

@@ -29,7 +29,8 @@ impl Server {
             for effect in self.hub.take_effects() {
                 match self.disk.take(effect) {
                     Some(Effect::Send { connection, bytes }) => {
-                        let frame = Frame::decode(&bytes, &Limits::default()).unwrap();
+                        let frame = Frame::decode(&bytes, &Limits::default())
+                            .expect("a frame of a hub is whole");
                         self.sent.push((connection, frame));
                     }
                     Some(Effect::Close { connection, fault }) => {
@@ -93,7 +94,7 @@ fn id(byte: u8) -> DocumentId {
 fn note(actor: u8) -> Document {
     let mut document = Document::new(ActorId::new(&[actor]));
     let mut transaction = document.transaction();
-    transaction.put(&ROOT, "by", i64::from(actor)).unwrap();
+    transaction.put(&ROOT, "by", i64::from(actor)).expect("a put at the root");
     transaction.commit(CommitOptions::default());
     document
 }
@@ -112,8 +113,9 @@ fn exchange(
         server.send(connection, name, Message::Sync { document: id(1), data, is_request: false });
         for message in server.take(connection) {
             let Message::Sync { data, .. } = message else { continue };
-            let message = shoal_history::SyncMessage::decode(&data).unwrap();
-            document.receive_sync_message(state, message).unwrap();
+            let message =
+                shoal_history::SyncMessage::decode(&data).expect("a message of a hub is whole");
+            document.receive_sync_message(state, message).expect("a document takes a message");
         }
     }
 }

@@ -75,6 +75,9 @@ fn heads_text(heads: &[ChangeHash]) -> Value {
     heads.join(",").into()
 }
 
+/// A document of a state, with its heads there.
+type PastDocument = (DocName, Arc<Document>, Vec<ChangeHash>);
+
 /// Gives the rows of `documents` and of projections as they were.
 #[derive(Debug)]
 pub(super) struct AsOf {
@@ -92,7 +95,7 @@ impl AsOf {
         context: &ModuleContext<'_>,
         (is_time, value): (bool, &Value),
         mut is_chosen: impl FnMut(&str) -> Result<bool, Error>,
-    ) -> Result<Vec<(DocName, Arc<Document>, Vec<ChangeHash>)>, Error> {
+    ) -> Result<Vec<PastDocument>, Error> {
         let mut found = Vec::new();
         if is_time {
             let time_ms = time(context, value)?;

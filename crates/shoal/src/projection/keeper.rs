@@ -330,9 +330,9 @@ fn blob(value: Option<&SqlValue>) -> Option<&[u8]> {
 /// Copies a projection's row into the values of a table's row.
 fn assign(row: &mut [SqlValue], doc: i64, is_nested: bool, made: Row) {
     row[0] = SqlValue::Int(doc);
-    row[1] = SqlValue::Blob(made.key.into());
+    row[1] = SqlValue::Blob(made.key);
     if is_nested {
-        row[2] = made.parent.map_or(SqlValue::Null, |parent| SqlValue::Blob(parent.into()));
+        row[2] = made.parent.map_or(SqlValue::Null, SqlValue::Blob);
     }
     let values = row.iter_mut().skip(2 + usize::from(is_nested));
     values.zip(made.values).for_each(|(cell, value)| *cell = value);
@@ -368,7 +368,7 @@ impl RowKeeper for Keeper {
             }
             Inserted::There(key) => {
                 row[0] = SqlValue::Int(doc);
-                row[1] = SqlValue::Blob(key.into());
+                row[1] = SqlValue::Blob(key);
                 Ok(false)
             }
         }

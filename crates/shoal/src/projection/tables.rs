@@ -43,8 +43,8 @@ impl Part {
     }
 }
 
-/// The middle of the names of triggers against foreign rows. Shoal leaves them out where rows become
-/// changes of documents.
+/// The middle of the names of triggers against foreign rows. Shoal leaves them out where rows
+/// become changes of documents.
 const GUARD: &str = "_guard_";
 /// The same of the tables beside, closed to everyone.
 const KEEP: &str = "_keep_";
