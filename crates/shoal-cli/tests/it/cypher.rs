@@ -21,7 +21,7 @@ fn a_graph_is_written_and_asked() {
     let names = "MATCH (a:City)-[t:TRAIN]->(b) RETURN a.name AS a, b.name AS b, t.hours AS hours ORDER BY hours";
     assert_eq!(
         call(&["--format", "csv", names]).ok(),
-        "a,b,hours\r\nVoss,Bergen,1.25\r\nOslo,Voss,5.5\r\n"
+        "a,b,hours\nVoss,Bergen,1.25\nOslo,Voss,5.5\n"
     );
     assert_eq!(
         call(&["--format", "json", "MATCH (c {name: 'Voss'}) RETURN c"]).ok(),
