@@ -148,7 +148,9 @@ impl Hub {
             Event::Opened { document, contents } => self.opened(&document, contents),
             Event::Stored { document, job, outcome } => self.stored(&document, job, outcome),
             Event::Changed { document, stored } => {
-                if let Some(entry) = self.documents.get_mut(&document)
+                // News of an earlier stay in memory; the answer to the reading under way has them.
+                let entry = self.documents.get_mut(&document).filter(|entry| entry.is_loaded);
+                if let Some(entry) = entry
                     && entry.add(stored.changes, stored.waiting)
                 {
                     self.mark_all(&document);

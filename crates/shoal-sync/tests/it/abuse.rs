@@ -3,7 +3,7 @@
 use shoal_crdt::{ActorId, CommitOptions, Document, ROOT, SyncState};
 use shoal_sync::{
     Access, Config, ConnectionId, DocumentId, Effect, Ephemeral, Event, Fault, Frame, Hub, Limits,
-    Message, Metadata, Rights, Role,
+    Message, Metadata, Rights, Role, Stored,
 };
 
 use crate::disk::Disk;
@@ -337,4 +337,23 @@ fn slow_readers_are_dropped_and_floods_paused() {
     server.now_ms = 61_000;
     server.run(Event::Tick);
     assert_eq!(server.closed, [(one, Fault::Slow)]);
+}
+
+/// A document left the memory and is read anew: news of its earlier stay come late, and their
+/// dependencies are not here yet.
+#[test]
+fn news_of_an_earlier_stay_do_not_count() {
+    let mut server = Server::new(Limits::default());
+    let id = DocumentId::from_bytes([4; 16]);
+    server.hub.handle(0, Event::Follow { document: id.clone() });
+    let mut document = Document::new(ActorId::new(&[1]));
+    for value in 0..2 {
+        let mut transaction = document.transaction();
+        transaction.put(&ROOT, "a", value).unwrap();
+        transaction.commit(CommitOptions::default());
+    }
+    let changes = document.changes().skip(1).cloned().collect();
+    let stored = Stored { changes, waiting: Vec::new() };
+    server.hub.handle(0, Event::Changed { document: id, stored });
+    assert_eq!(server.hub.documents().count(), 0);
 }
