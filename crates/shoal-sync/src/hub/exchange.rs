@@ -178,12 +178,13 @@ impl Hub {
                 }
             }
             Err(fault) => {
-                self.documents.remove(id);
                 for connection in connections {
                     self.unshare(connection, id);
                     self.send(connection, Message::Unavailable { document: id.clone() });
                     self.fault(connection, fault);
                 }
+                // Last: closing an exchange looks up the bytes that wait in it.
+                self.documents.remove(id);
                 return;
             }
         }

@@ -1,6 +1,7 @@
 //! A hub under abuse: each fault has its word, and nobody else is touched.
 
 use shoal_crdt::{ActorId, CommitOptions, Document, ROOT, SyncState};
+use shoal_history::SyncMessage;
 use shoal_sync::{
     Access, Config, ConnectionId, DocumentId, Effect, Ephemeral, Event, Fault, Frame, Hub, Limits,
     Message, Metadata, Rights, Role, Stored,
@@ -356,4 +357,23 @@ fn news_of_an_earlier_stay_do_not_count() {
     let stored = Stored { changes, waiting: Vec::new() };
     server.hub.handle(0, Event::Changed { document: id, stored });
     assert_eq!(server.hub.documents().count(), 0);
+}
+
+/// Changes to a document that cannot be read are counted as on their way no longer: their sender
+/// would be paused for good.
+#[test]
+fn an_unreadable_document_lets_go_of_its_changes() {
+    let mut server = Server::new(Limits::default());
+    let connection = server.join(1, "a");
+    let id = DocumentId::from_bytes([5; 16]);
+    let mut message = SyncMessage::decode(&[0x42, 0, 0, 0, 0]).unwrap();
+    message.changes.push(&[0; 100]);
+    let data = message.encode();
+    let message = Message::Sync { document: id.clone(), data, is_request: false };
+    let frame = Frame { sender: "a".into(), target: "server".into(), message };
+    server.hub.handle(0, Event::Frame { connection, bytes: frame.encode() });
+    assert!(server.hub.totals().pending_bytes >= 100);
+    server.hub.handle(0, Event::Opened { document: id, contents: Err(Fault::Unreadable) });
+    assert_eq!(server.hub.totals().pending_bytes, 0);
+    assert_eq!(server.hub.totals().documents, 0);
 }
