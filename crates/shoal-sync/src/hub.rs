@@ -18,6 +18,10 @@ mod peer;
 use document::Document;
 use peer::Peer;
 
+/// The longest sync state kept of a departed peer: some hundred heads. A document may have as many
+/// heads as its authors like, and the number of states alone would bound no memory.
+const REMEMBERED_BYTES: usize = 16 << 10;
+
 /// Who this end is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -67,9 +71,12 @@ pub struct Hub {
     by_name: BTreeMap<String, ConnectionId>,
     documents: BTreeMap<DocumentId, Document>,
     followed: BTreeSet<DocumentId>,
-    /// Encoded sync states of departed peers with storage, and the order of leaving.
-    remembered: BTreeMap<(String, DocumentId), Vec<u8>>,
-    remembered_order: VecDeque<(String, DocumentId)>,
+    /// Encoded sync states of departed peers with storage, each with the number of its leaving.
+    remembered: BTreeMap<(String, DocumentId), (u64, Vec<u8>)>,
+    /// Leavings, oldest first; ones that no entry of `remembered` has the number of count for
+    /// nothing.
+    remembered_order: VecDeque<(u64, (String, DocumentId))>,
+    next_leaving: u64,
     /// Connections with something to tell and room in their queue.
     dirty: BTreeSet<ConnectionId>,
     effects: Vec<Effect>,
@@ -89,6 +96,7 @@ impl Hub {
             followed: BTreeSet::new(),
             remembered: BTreeMap::new(),
             remembered_order: VecDeque::new(),
+            next_leaving: 0,
             dirty: BTreeSet::new(),
             effects: Vec::new(),
             next_job: 0,
@@ -341,11 +349,17 @@ impl Hub {
     }
 
     fn remember(&mut self, key: (String, DocumentId), state: Vec<u8>) {
-        self.remembered_order.push_back(key.clone());
-        self.remembered.insert(key, state);
+        if state.len() > REMEMBERED_BYTES {
+            self.remembered.remove(&key);
+            return;
+        }
+        let number = self.next_leaving;
+        self.next_leaving += 1;
+        self.remembered_order.push_back((number, key.clone()));
+        self.remembered.insert(key, (number, state));
         while self.remembered_order.len() > self.config.limits.remembered {
-            let Some(oldest) = self.remembered_order.pop_front() else { break };
-            if !self.remembered_order.contains(&oldest) {
+            let Some((number, oldest)) = self.remembered_order.pop_front() else { break };
+            if self.remembered.get(&oldest).is_some_and(|(latest, _)| *latest == number) {
                 self.remembered.remove(&oldest);
             }
         }

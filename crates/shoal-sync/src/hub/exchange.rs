@@ -95,7 +95,7 @@ impl Hub {
             .storage_id()
             .and_then(|storage| self.remembered.remove(&(storage.to_owned(), document.clone())));
         let mut sync = match (rights, known) {
-            (Rights::Write, Some(bytes)) => SyncState::decode(&bytes).unwrap_or_default(),
+            (Rights::Write, Some((_, bytes))) => SyncState::decode(&bytes).unwrap_or_default(),
             (Rights::Write, None) => SyncState::new(),
             (Rights::Read | Rights::None, _) => SyncState::new_read_only(),
         };
