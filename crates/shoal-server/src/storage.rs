@@ -344,7 +344,9 @@ fn apply(document: &mut Document, bytes: &[u8], limits: &Limits) -> Result<(), R
     if document.is_empty() {
         // A whole document is loaded without making its changes one by one.
         document.load_incremental(bytes).map_err(|_| Refusal::Drop)?;
-        let highest = document.changes().map(Change::max_op).max().unwrap_or(0);
+        // Waiting changes too: they join the document later without being looked at again.
+        let all = document.changes().chain(document.queued_changes());
+        let highest = all.map(Change::max_op).max().unwrap_or(0);
         return if highest > limits.op_counter { Err(Refusal::Drop) } else { Ok(()) };
     }
     let mut changes = Vec::new();
