@@ -60,8 +60,6 @@ pub(crate) struct Storage {
     open: BTreeMap<DocumentId, Open>,
     limits: Limits,
     figures: Arc<Figures>,
-    /// Documents of this group dropped from memory with changes not stored.
-    lost: BTreeSet<DocumentId>,
     looked: Instant,
     seen: Option<shoal_store::Version>,
 }
@@ -81,8 +79,8 @@ impl Storage {
         figures: Arc<Figures>,
     ) -> Self {
         let open = BTreeMap::new();
-        let (lost, looked) = (BTreeSet::new(), Instant::now());
-        Self { environment, path, database, open, limits, figures, lost, looked, seen: None }
+        let looked = Instant::now();
+        Self { environment, path, database, open, limits, figures, looked, seen: None }
     }
 
     /// Works until told to stop, or until nobody is left to tell.
@@ -128,6 +126,14 @@ impl Storage {
                 }
                 Effect::Store { document, job, chunks } => {
                     let outcome = self.take_in(&document, &chunks);
+                    if !self.open.contains_key(&document) {
+                        // Dropped from memory, with the changes of earlier jobs. Later jobs find
+                        // the document read anew.
+                        let earlier = taken.iter_mut().filter(|job| job.document == document);
+                        for job in earlier.filter(|job| job.outcome.is_ok()) {
+                            job.outcome = Err(Fault::Changes);
+                        }
+                    }
                     taken.push(Taken { document, job, outcome });
                 }
                 Effect::Release { document } => {
@@ -187,7 +193,6 @@ impl Storage {
             Ok(Err(Refusal::Whole)) => return Err(Fault::Changes),
             Ok(Err(Refusal::Drop)) | Err(_) => {
                 self.open.remove(id);
-                self.lost.insert(id.clone());
                 return Err(Fault::Changes);
             }
         }
@@ -206,7 +211,7 @@ impl Storage {
             .filter(|taken| taken.outcome.is_ok())
             .map(|taken| taken.document.clone())
             .collect();
-        let mut refused = std::mem::take(&mut self.lost);
+        let mut refused = BTreeSet::new();
         let mut has_failed = false;
         let committed = self.patiently(|database, open| {
             let documents = open.iter_mut().filter(|(id, _)| dirty.contains(*id));
@@ -343,7 +348,7 @@ fn apply(document: &mut Document, bytes: &[u8], limits: &Limits) -> Result<(), R
     }
     if document.is_empty() {
         // A whole document is loaded without making its changes one by one.
-        document.load_incremental(bytes).map_err(|_| Refusal::Drop)?;
+        document.load_incremental(bytes).map_err(|_| Refusal::Whole)?;
         // Waiting changes too: they join the document later without being looked at again.
         let all = document.changes().chain(document.queued_changes());
         let highest = all.map(Change::max_op).max().unwrap_or(0);
