@@ -243,9 +243,6 @@ impl Storage {
         self.figures.commit_us.fetch_add(elapsed, Ordering::Relaxed);
         self.figures.jobs.fetch_add(taken.len() as u64, Ordering::Relaxed);
         self.figures.has_failed.store(has_failed, Ordering::Relaxed);
-        if has_failed {
-            self.reopen();
-        }
         for Taken { document, job, outcome } in taken.drain(..) {
             let outcome = match outcome {
                 _ if has_failed => Err(Fault::Storage),
@@ -256,6 +253,10 @@ impl Storage {
                 open.told = advanced(&open.told, &stored.changes);
             }
             tell(Event::Stored { document, job, outcome });
+        }
+        // Behind the telling: a file that cannot be opened keeps this thread here.
+        if has_failed {
+            self.reopen();
         }
         // A commit takes in changes of others, too.
         for id in dirty {
