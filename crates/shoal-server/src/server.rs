@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -93,6 +93,7 @@ impl Running {
 
     /// Stops the engine, then the storage: pending changes are stored, sockets are told.
     pub(crate) async fn stop(self) {
+        self.figures.is_stopping.store(true, Ordering::Relaxed);
         let _ = self.engine.send(Input::Stop).await;
         let threads = self.threads;
         let _ = tokio::task::spawn_blocking(move || {

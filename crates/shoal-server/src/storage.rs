@@ -44,6 +44,8 @@ pub(crate) struct Figures {
     pub(crate) jobs: AtomicU64,
     /// The file refuses to be written.
     pub(crate) has_failed: AtomicBool,
+    /// The process is to end: a file that cannot be opened is not waited for.
+    pub(crate) is_stopping: AtomicBool,
 }
 
 /// A document in memory.
@@ -314,6 +316,8 @@ impl Storage {
                     self.database = database;
                     return;
                 }
+                // The failed handle refuses commits, and nobody is told of heads any more.
+                Err(_) if self.figures.is_stopping.load(Ordering::Relaxed) => return,
                 Err(_) => std::thread::sleep(RETRY),
             }
         }
