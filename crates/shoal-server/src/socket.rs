@@ -46,6 +46,7 @@ pub(crate) async fn run<S, E>(
     let mut heard = Instant::now();
     let mut pings = interval_at(heard + PING, PING);
     let mut is_paused = false;
+    let mut is_controlled = true;
     loop {
         tokio::select! {
             packet = socket.next(), if !is_paused => {
@@ -67,9 +68,12 @@ pub(crate) async fn run<S, E>(
                     break;
                 }
             }
-            changed = controlled.changed() => {
+            changed = controlled.changed(), if is_controlled => {
                 if changed.is_err() {
-                    break;
+                    // The engine has let go. Its last words may still be queued, and the queue
+                    // has an end of its own.
+                    is_controlled = false;
+                    continue;
                 }
                 let control = *controlled.borrow_and_update();
                 // A paused peer is not heard, and not silent.
