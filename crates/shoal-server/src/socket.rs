@@ -67,6 +67,8 @@ pub(crate) async fn run<S, E>(
                 if !until_closing(sent, controlled.clone()).await {
                     break;
                 }
+                // Nobody listened meanwhile: a peer that took the bytes was not silent.
+                heard = Instant::now();
             }
             changed = controlled.changed(), if is_controlled => {
                 if changed.is_err() {
