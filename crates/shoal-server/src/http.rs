@@ -117,7 +117,9 @@ fn without_port(host: &str) -> &str {
 }
 
 fn is_loopback(host: &str) -> bool {
-    let name = without_port(host).trim_start_matches('[').trim_end_matches(']');
+    // An IPv6 address without brackets has colons, and no port.
+    let bare = host.parse::<IpAddr>().map_or_else(|_| without_port(host), |_| host);
+    let name = bare.trim_start_matches('[').trim_end_matches(']');
     name.eq_ignore_ascii_case("localhost")
         || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
