@@ -1,5 +1,6 @@
 //! The questions of the web page and of the API, answered from a read-only connection.
 
+use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread;
@@ -65,8 +66,12 @@ impl Queries {
                     }
                 }
                 // Without a database the question is dropped, and with it the answer's channel.
-                if let Some(database) = &mut kept {
-                    question(database);
+                // A document of strangers that finds a fault of this program costs one answer, and
+                // the connection, which may have been left in the middle of something.
+                if let Some(database) = &mut kept
+                    && panic::catch_unwind(AssertUnwindSafe(|| question(database))).is_err()
+                {
+                    kept = None;
                 }
             }
         };
