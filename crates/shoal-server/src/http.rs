@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -17,6 +18,8 @@ use futures_util::{SinkExt, StreamExt, future};
 use serde_json::{Value as Json, json};
 use shoal_sync::{Access, ConnectionId, DocumentId, Limits, Role};
 use subtle::ConstantTimeEq;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use crate::engine::Engine;
 use crate::metrics;
@@ -28,6 +31,10 @@ const PAGE: &str = include_str!("page/index.html");
 const SCRIPT: &str = include_str!("page/app.js");
 const STYLE: &str = include_str!("page/app.css");
 
+/// Open WebSockets; further ones are closed at once.
+pub(crate) const CONNECTIONS: usize = 10_000;
+/// A socket without a place has this time for its close frame.
+const TURNING_AWAY: Duration = Duration::from_secs(1);
 /// The longest SQL of the console.
 const BODY_MAX: usize = 64 << 10;
 /// Buffers of a socket: each idle one keeps the first.
@@ -49,6 +56,8 @@ pub(crate) struct Site {
     /// Listens on a loopback address.
     pub(crate) is_local: bool,
     pub(crate) next_connection: AtomicU64,
+    /// One permit for each WebSocket that may be open.
+    pub(crate) places: Arc<Semaphore>,
 }
 
 type Shared = Arc<Site>;
@@ -173,11 +182,19 @@ fn open_socket(site: Shared, upgrade: WebSocketUpgrade) -> Response {
         .write_buffer_size(WRITE_BUFFER)
         .max_message_size(limit)
         .max_frame_size(limit)
-        .on_upgrade(move |socket| {
+        .on_upgrade(move |mut socket| async move {
+            // An answer in HTTP instead of the upgrade ends clients under Node.
+            let Ok(_place) = Arc::clone(&site.places).try_acquire_owned() else {
+                site.figures.turned_away.fetch_add(1, Ordering::Relaxed);
+                let close = message(Packet::Close(1013, "too many connections".to_owned()));
+                let _ = timeout(TURNING_AWAY, socket.send(close)).await;
+                return;
+            };
             let packets = socket
                 .map(|message| message.map(packet))
                 .with(|packet| future::ready(Ok::<_, axum::Error>(message(packet))));
-            socket::run(engine, (connection, Role::Accepting, Access::all()), packets)
+            let peer = (connection, Role::Accepting, Access::all());
+            socket::run(engine, peer, packets).await;
         })
 }
 
@@ -221,7 +238,7 @@ async fn health(State(site): State<Shared>) -> Response {
     }
     // The engine answers within a moment, or is stuck.
     let asked = site.engine.ask(|hub| hub.totals().joined);
-    match tokio::time::timeout(std::time::Duration::from_secs(2), asked).await {
+    match timeout(Duration::from_secs(2), asked).await {
         Ok(Ok(peers)) => answer(StatusCode::OK, &json!({ "status": "ok", "peers": peers })),
         _ => refusal(StatusCode::SERVICE_UNAVAILABLE, "the engine does not answer"),
     }

@@ -35,6 +35,8 @@ pub(crate) fn render(counters: &Counters, totals: Totals, figures: &Figures) -> 
         count(&figures.commit_us) / 1e6,
     );
     one("counter", "jobs_total", "messages with changes, committed", count(&figures.jobs));
+    let turned_away = count(&figures.turned_away);
+    one("counter", "turned_away_total", "sockets beyond the greatest number", turned_away);
     for (name, help, value) in [
         ("connections_total", "sockets that came", counters.connected),
         ("joins_total", "joins", counters.joined),

@@ -11,7 +11,7 @@ use axum::serve::ListenerExt;
 use shoal::{Access, Database, Environment};
 use shoal_sync::{Config, Event, Hub, Limits, Metadata};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::Error;
@@ -152,6 +152,7 @@ impl Server {
             origins,
             is_local: http::is_local(address),
             next_connection: AtomicU64::new(1),
+            places: Arc::new(Semaphore::new(http::CONNECTIONS)),
         });
         let router = http::router(site);
         let (stop, mut stopped) = watch::channel(false);

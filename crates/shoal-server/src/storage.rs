@@ -44,6 +44,8 @@ pub(crate) struct Figures {
     pub(crate) jobs: AtomicU64,
     /// The file refuses to be written.
     pub(crate) has_failed: AtomicBool,
+    /// WebSockets closed at once, for want of a place.
+    pub(crate) turned_away: AtomicU64,
     /// The process is to end: a file that cannot be opened is not waited for.
     pub(crate) is_stopping: AtomicBool,
 }
