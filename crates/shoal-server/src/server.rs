@@ -129,6 +129,7 @@ pub struct Server {
     address: SocketAddr,
     running: Running,
     stop: watch::Sender<bool>,
+    places: Arc<Semaphore>,
     serving: tokio::task::JoinHandle<()>,
 }
 
@@ -143,6 +144,7 @@ impl Server {
         let queries = Queries::start(environment, path)?;
         let listener = TcpListener::bind(listen).await?;
         let address = listener.local_addr()?;
+        let places = Arc::new(Semaphore::new(http::CONNECTIONS));
         let site = Arc::new(Site {
             engine: running.engine.clone(),
             queries,
@@ -152,7 +154,7 @@ impl Server {
             origins,
             is_local: http::is_local(address),
             next_connection: AtomicU64::new(1),
-            places: Arc::new(Semaphore::new(http::CONNECTIONS)),
+            places: Arc::clone(&places),
         });
         let router = http::router(site);
         let (stop, mut stopped) = watch::channel(false);
@@ -166,7 +168,7 @@ impl Server {
             };
             let _ = axum::serve(listener, router).with_graceful_shutdown(ended).await;
         });
-        Ok(Self { address, running, stop, serving })
+        Ok(Self { address, running, stop, places, serving })
     }
 
     /// The address of the port.
@@ -181,5 +183,9 @@ impl Server {
         if timeout(FAREWELL, &mut self.serving).await.is_err() {
             self.serving.abort();
         }
+        // Sockets are tasks of their own since their upgrade: the end of the runtime would cut
+        // their last words off.
+        let all = u32::try_from(http::CONNECTIONS).unwrap_or(u32::MAX);
+        let _ = timeout(FAREWELL, self.places.acquire_many(all)).await;
     }
 }
