@@ -1,16 +1,20 @@
 //! The engine thread: the hub, between the sockets and the storage.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::mpsc::Sender as WorkSender;
 use std::time::{Duration, Instant};
 
 use shoal_sync::{Access, ConnectionId, Effect, Event, Fault, Hub, Role};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 use crate::storage::Work;
 
 /// Inputs waiting for the engine; beyond, sockets wait.
 const INPUTS: usize = 1024;
+/// Kibibytes of frames waiting for the engine; beyond, sockets wait. The number of inputs alone
+/// would let 1,024 frames of 64 MiB wait.
+const INPUT_KIB: usize = 128 << 10;
 /// Inputs taken in before effects are carried out: one message then tells of all of them.
 const ROUND: usize = 256;
 pub(crate) const TICK: Duration = Duration::from_millis(100);
@@ -43,7 +47,17 @@ type Question = Box<dyn FnOnce(&mut Hub) + Send>;
 /// Work for the engine.
 pub(crate) enum Input {
     Event(Event),
-    Connected { connection: ConnectionId, role: Role, access: Access, outlet: Outlet },
+    /// A frame, with its room among the bytes that wait.
+    Frame {
+        event: Event,
+        room: OwnedSemaphorePermit,
+    },
+    Connected {
+        connection: ConnectionId,
+        role: Role,
+        access: Access,
+        outlet: Outlet,
+    },
     Question(Question),
     Stop,
 }
@@ -55,6 +69,7 @@ pub(crate) type News = Box<dyn FnMut(Effect) + Send>;
 #[derive(Clone)]
 pub(crate) struct Engine {
     inputs: mpsc::Sender<Input>,
+    room: Arc<Semaphore>,
 }
 
 /// The engine could not be reached: it has stopped.
@@ -65,11 +80,24 @@ impl Engine {
     /// The way, and its other end.
     pub(crate) fn channel() -> (Self, mpsc::Receiver<Input>) {
         let (inputs, receiver) = mpsc::channel(INPUTS);
-        (Self { inputs }, receiver)
+        (Self { inputs, room: Arc::new(Semaphore::new(INPUT_KIB)) }, receiver)
     }
 
     pub(crate) async fn send(&self, input: Input) -> Result<(), Stopped> {
         self.inputs.send(input).await.map_err(|_| Stopped)
+    }
+
+    /// Sends a frame, once there is room for its bytes.
+    pub(crate) async fn send_frame(
+        &self,
+        connection: ConnectionId,
+        bytes: Vec<u8>,
+    ) -> Result<(), Stopped> {
+        let kib = (bytes.len() / 1024 + 1).min(INPUT_KIB);
+        let permits = u32::try_from(kib).unwrap_or(u32::MAX);
+        let room = Arc::clone(&self.room).acquire_many_owned(permits).await;
+        let room = room.map_err(|_| Stopped)?;
+        self.send(Input::Frame { event: Event::Frame { connection, bytes }, room }).await
     }
 
     /// Sends from a thread free to wait.
@@ -112,6 +140,10 @@ pub(crate) fn run(
                         outlets.remove(&connection);
                     }
                     hub.handle(now_ms, event);
+                }
+                Some(Input::Frame { event, room }) => {
+                    hub.handle(now_ms, event);
+                    drop(room);
                 }
                 Some(Input::Connected { connection, role, access, outlet }) => {
                     outlets.insert(connection, outlet);

@@ -51,13 +51,16 @@ pub(crate) async fn run<S, E>(
         tokio::select! {
             packet = socket.next(), if !is_paused => {
                 heard = Instant::now();
-                let event = match packet {
-                    Some(Ok(Packet::Binary(bytes))) => Event::Frame { connection, bytes },
-                    Some(Ok(Packet::Text)) => Event::Bad { connection, fault: Fault::NotBinary },
+                let sent = match packet {
+                    Some(Ok(Packet::Binary(bytes))) => engine.send_frame(connection, bytes).await,
+                    Some(Ok(Packet::Text)) => {
+                        let bad = Event::Bad { connection, fault: Fault::NotBinary };
+                        engine.send(Input::Event(bad)).await
+                    }
                     Some(Ok(Packet::Ping | Packet::Alive)) => continue,
                     Some(Ok(Packet::Close(..)) | Err(_)) | None => break,
                 };
-                if engine.send(Input::Event(event)).await.is_err() {
+                if sent.is_err() {
                     break;
                 }
             }
