@@ -16,6 +16,9 @@ pub struct Limits {
     pub documents: usize,
     /// Heads, and needed changes, in one sync message. Fault: `too_many`.
     pub hashes: usize,
+    /// Bytes of hashes and filters kept of one connection, of all its documents: the latest message
+    /// of each, and those that wait. Fault: `too_many`.
+    pub told_bytes: usize,
     /// Messages a second of one connection. Paused beyond the burst.
     pub messages_per_second: u64,
     /// Messages at once.
@@ -61,6 +64,7 @@ impl Default for Limits {
             documents_per_peer: 10_000,
             documents: 100_000,
             hashes: 1 << 16,
+            told_bytes: 64 << 20,
             messages_per_second: 500,
             message_burst: 20_000,
             ephemeral_per_second: 200,

@@ -44,12 +44,16 @@ pub(super) struct Share {
     pub(super) is_refused: bool,
     /// The heads at which both were last found equal.
     pub(super) in_sync: Option<Vec<ChangeHash>>,
+    /// Bytes of the latest message taken in, changes left out: `sync` keeps these.
+    pub(super) told_bytes: usize,
 }
 
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) message: SyncMessage,
     pub(super) stage: Stage,
+    /// Bytes of the message, changes left out.
+    pub(super) told_bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +68,7 @@ pub(super) enum Stage {
 
 impl Share {
     pub(super) fn new(sync: SyncState) -> Self {
-        Self { sync, pending: VecDeque::new(), is_refused: false, in_sync: None }
+        Self { sync, pending: VecDeque::new(), is_refused: false, in_sync: None, told_bytes: 0 }
     }
 }
 

@@ -52,9 +52,15 @@ impl Hub {
             return Ok(());
         }
         let bytes = message.changes.as_bytes().len();
-        share.pending.push_back(Pending { message, stage: Stage::Unread });
+        let told_bytes = data.len().saturating_sub(bytes);
+        let kept = self.peers.get(&connection).map_or(0, |peer| peer.told_bytes);
+        if kept + told_bytes > limits.told_bytes {
+            return Err(Fault::TooMany("hashes of one connection"));
+        }
+        share.pending.push_back(Pending { message, stage: Stage::Unread, told_bytes });
         let is_loaded = entry.is_loaded;
         if let Some(peer) = self.peers.get_mut(&connection) {
+            peer.told_bytes += told_bytes;
             peer.pending_bytes += bytes;
             if peer.pending_bytes > limits.pending_bytes {
                 self.pause(connection);
@@ -154,6 +160,8 @@ impl Hub {
             let unread = share.pending.iter().filter(|pending| pending.stage == Stage::Unread);
             let bytes: usize = unread.map(|pending| pending.message.changes.as_bytes().len()).sum();
             peer.pending_bytes = peer.pending_bytes.saturating_sub(bytes);
+            let waiting: usize = share.pending.iter().map(|pending| pending.told_bytes).sum();
+            peer.told_bytes = peer.told_bytes.saturating_sub(share.told_bytes + waiting);
         }
         if document.shares.is_empty() && !self.followed.contains(id) {
             document.idle_ms = Some(self.now_ms);
@@ -221,11 +229,15 @@ impl Hub {
             }
         }
         let heads = document.graph.heads();
-        let mut is_told = false;
+        let (mut is_told, mut freed) = (false, 0);
         while share.pending.front().is_some_and(|pending| pending.stage == Stage::Ready) {
             let Some(pending) = share.pending.pop_front() else { break };
+            freed += std::mem::replace(&mut share.told_bytes, pending.told_bytes);
             share.sync.finish_receive(pending.message, &document.graph, &heads);
             is_told = true;
+        }
+        if let Some(peer) = self.peers.get_mut(&connection) {
+            peer.told_bytes = peer.told_bytes.saturating_sub(freed);
         }
         if is_told {
             self.mark(connection, id);
@@ -253,7 +265,11 @@ impl Hub {
                 self.counters.fault(&fault);
                 if let Some(share) = document.shares.get_mut(&connection) {
                     share.is_refused = true;
-                    share.pending.clear();
+                    let waiting = share.pending.drain(..).map(|pending| pending.told_bytes);
+                    let freed: usize = waiting.sum();
+                    if let Some(peer) = self.peers.get_mut(&connection) {
+                        peer.told_bytes = peer.told_bytes.saturating_sub(freed);
+                    }
                     let message = format!("document {id}: {fault}");
                     self.send(connection, Message::Error { message });
                 }
@@ -267,6 +283,10 @@ impl Hub {
             let is_first =
                 share.pending.front().is_some_and(|first| first.stage == Stage::Storing(job));
             if is_first && let Some(pending) = share.pending.pop_front() {
+                let freed = std::mem::replace(&mut share.told_bytes, pending.told_bytes);
+                if let Some(peer) = self.peers.get_mut(&connection) {
+                    peer.told_bytes = peer.told_bytes.saturating_sub(freed);
+                }
                 share.sync.finish_receive(pending.message, &document.graph, &heads_before);
             }
         }

@@ -51,6 +51,8 @@ pub(super) struct Peer {
     pub(super) progress_ms: u64,
     /// Bytes of changes on their way to the disk.
     pub(super) pending_bytes: usize,
+    /// Bytes of hashes and filters kept of the peer's messages.
+    pub(super) told_bytes: usize,
     pub(super) is_paused: bool,
     pub(super) messages: Bucket,
     pub(super) ephemerals: Bucket,
@@ -74,6 +76,7 @@ impl Peer {
             queued: 0,
             progress_ms: now_ms,
             pending_bytes: 0,
+            told_bytes: 0,
             is_paused: false,
             messages: Bucket::full(limits.message_burst, now_ms),
             ephemerals: Bucket::full(limits.ephemeral_burst, now_ms),

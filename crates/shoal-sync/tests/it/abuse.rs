@@ -1,7 +1,7 @@
 //! A hub under abuse: each fault has its word, and nobody else is touched.
 
 use shoal_crdt::{ActorId, CommitOptions, Document, ROOT, SyncState};
-use shoal_history::SyncMessage;
+use shoal_history::{ChangeHash, SyncMessage};
 use shoal_sync::{
     Access, Config, ConnectionId, DocumentId, Effect, Ephemeral, Event, Fault, Frame, Hub, Limits,
     Message, Metadata, Rights, Role, Stored,
@@ -376,4 +376,27 @@ fn an_unreadable_document_lets_go_of_its_changes() {
     server.hub.handle(0, Event::Opened { document: id, contents: Err(Fault::Unreadable) });
     assert_eq!(server.hub.totals().pending_bytes, 0);
     assert_eq!(server.hub.totals().documents, 0);
+}
+
+/// Heads of documents that nobody has are kept until the connection ends, so their sum is bounded;
+/// a later message of a document takes the place of the one before.
+#[test]
+fn kept_hashes_are_bounded() {
+    let mut server = Server::new(Limits { told_bytes: 800, ..Limits::default() });
+    let connection = server.join(1, "a");
+    let mut tell = |server: &mut Server, document: u8| {
+        let mut message = SyncMessage::decode(&[0x42, 0, 0, 0, 0]).unwrap();
+        message.heads = vec![ChangeHash([document; 32]); 10];
+        let document = DocumentId::from_bytes([document; 16]);
+        let message = Message::Sync { document, data: message.encode(), is_request: false };
+        server.send(connection, "a", message);
+        server.hub.counters().faults.get("too_many").copied().unwrap_or(0)
+    };
+    for _ in 0..20 {
+        assert_eq!(tell(&mut server, 1), 0);
+    }
+    assert_eq!(tell(&mut server, 2), 0);
+    assert_eq!(tell(&mut server, 3), 1);
+    server.run(Event::Closed { connection });
+    assert_eq!(server.hub.totals().connections, 0);
 }
