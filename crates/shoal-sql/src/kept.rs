@@ -16,7 +16,8 @@ use crate::value::Value;
 
 /// Changes the rows of kept tables.
 pub trait RowKeeper: Sync {
-    /// A row is about to be inserted; one value for each column. The keeper fills in what the row
+    /// A row is about to be inserted; one value for each column, as the column's affinity has it,
+    /// but for a text in the first, which is as it was given. The keeper fills in what the row
     /// will be, its key above all. False leaves the row as it is where one of that key is there
     /// already: the statement's own clauses decide.
     ///

@@ -466,3 +466,18 @@ fn foreign_writers_are_healed() {
     let error = bench.database.rebuild("todo").unwrap_err().to_string();
     assert!(error.contains("nowhere"), "{error}");
 }
+
+#[test]
+fn a_text_names_a_document_though_it_reads_as_a_number() {
+    let mut bench = bench(&["CREATE PROJECTION year FROM DOCUMENTS ROWS '$.days[*]' \
+        COLUMNS (day TEXT)"]);
+    bench.ok("INSERT INTO year(_doc, day) VALUES ('2026', 'Monday'), ('1', 'Sunday')");
+    bench.ok("INSERT INTO year(_doc, day) SELECT name, 'Friday' FROM documents");
+    assert_eq!(bench.json("2026")["days"][1]["day"], "Friday");
+    assert_eq!(bench.json("1")["days"], serde_json::json!([{"day": "Sunday"}, {"day": "Friday"}]));
+    // A number is an id: the first document's.
+    bench.ok("INSERT INTO year(_doc, day) VALUES (1, 'Saturday')");
+    let days = serde_json::json!([{"day": "Friday"}, {"day": "Saturday"}]);
+    assert_eq!(bench.json("list/a")["days"], days);
+    bench.check();
+}

@@ -455,7 +455,12 @@ impl Inserter {
         }
         let mut is_displacing = false;
         if changer.is_kept {
+            // A key given as text is a name to the keeper, and '2026' is no number then.
+            let named = row.values.first().filter(|key| matches!(key, Value::Text(_))).cloned();
             changer.convert(context, row)?;
+            if let (Some(key), Some(named)) = (row.values.first_mut(), named) {
+                *key = named;
+            }
             let (keeper, reads) = context.keeper()?;
             is_displacing = !keeper.insert(&reads, &table.name, &mut row.values)?;
         }
