@@ -33,8 +33,6 @@ pub struct OpenDocument {
     /// Bytes appended since the JSON was written.
     lag_bytes: u64,
     json_bytes: u64,
-    /// `_shoal_lag` has the document.
-    is_lagging: bool,
     /// Bytes that may still be appended before the chunks are looked at, to be compacted.
     until_look: u64,
 }
@@ -123,7 +121,6 @@ impl Database {
             Ok(OpenDocument {
                 name: row.name,
                 id: row.id,
-                is_lagging: stored.last.heads != row.heads,
                 document,
                 stored,
                 lag_bytes: 0,
@@ -146,7 +143,6 @@ impl Database {
                 stored: Stored::nothing(),
                 lag_bytes: 0,
                 json_bytes: 0,
-                is_lagging: false,
                 until_look: compact::LEAST_BYTES,
             }),
             opened => opened,
@@ -175,8 +171,7 @@ impl Database {
     pub(crate) fn note_commit(&mut self, open: &mut OpenDocument, state: State, now_ms: i64) {
         let State { id, stored, lag, appended } = state;
         (open.id, open.stored) = (id, stored);
-        (open.lag_bytes, open.json_bytes, open.is_lagging) =
-            (lag.bytes, lag.json_bytes, lag.is_noted);
+        (open.lag_bytes, open.json_bytes) = (lag.bytes, lag.json_bytes);
         match open.until_look.checked_sub(appended) {
             Some(left) if left > 0 || appended == 0 => open.until_look = left,
             // The commit is durable whatever becomes of this: a later one tries again.
@@ -213,8 +208,7 @@ impl Database {
         now_ms: i64,
     ) -> Result<State, Error> {
         let connection = &mut self.connection;
-        let mut lag =
-            Lag { bytes: open.lag_bytes, json_bytes: open.json_bytes, is_noted: open.is_lagging };
+        let mut lag = Lag { bytes: open.lag_bytes, json_bytes: open.json_bytes };
         let mut stored = open.stored.clone();
         let mut id = open.id;
         if stored.last == Last::NONE {
@@ -316,13 +310,12 @@ impl State {
 pub(crate) struct Lag {
     pub(crate) bytes: u64,
     json_bytes: u64,
-    is_noted: bool,
 }
 
 impl Lag {
     /// Of a document whose JSON nobody looked at.
     pub(crate) fn unknown() -> Lag {
-        Lag { bytes: 0, json_bytes: u64::MAX, is_noted: false }
+        Lag { bytes: 0, json_bytes: u64::MAX }
     }
 }
 
@@ -342,9 +335,9 @@ pub(crate) fn keep_json(
     if lag.json_bytes < short || lag.bytes >= lag.json_bytes / JSON_SHARE {
         let json = json_of(name, document)?;
         *lag = put_json(connection, id, heads, &json)?;
-    } else if !lag.is_noted {
+    } else if !tables::is_lagging(connection, id)? {
+        // Not remembered from one commit to the next: anybody may settle the document meanwhile.
         tables::set_lagging(connection, id, true)?;
-        lag.is_noted = true;
     }
     Ok(())
 }
@@ -388,7 +381,7 @@ fn put_json(
     })?;
     tables::put_doc(connection, (id, &row.name), heads, json)?;
     tables::set_lagging(connection, id, false)?;
-    Ok(Lag { bytes: 0, json_bytes: json.len() as u64, is_noted: false })
+    Ok(Lag { bytes: 0, json_bytes: json.len() as u64 })
 }
 
 /// A document as JSON.

@@ -475,6 +475,11 @@ pub(crate) fn lagging(connection: &mut Connection) -> Result<Vec<i64>, Error> {
     Ok(docs)
 }
 
+/// True for a document noted as behind. Cost: one descent.
+pub(crate) fn is_lagging(reads: &mut impl Reads, doc: i64) -> Result<bool, Error> {
+    Ok(reads.table(LAG)?.seek(doc)?)
+}
+
 /// Notes that the JSON of a document is older than its chunks, or is no more.
 pub(crate) fn set_lagging(
     connection: &mut Connection,

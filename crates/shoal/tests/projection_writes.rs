@@ -481,3 +481,27 @@ fn a_text_names_a_document_though_it_reads_as_a_number() {
     assert_eq!(bench.json("list/a")["days"], days);
     bench.check();
 }
+
+#[test]
+fn json_settled_by_another_connection_falls_behind_again() {
+    let mut bench = bench(&[LISTS]);
+    let long = serde_json::json!({"items": [{"title": "first"}], "pad": "x".repeat(100_000)});
+    let mut document = Document::new(Environment::os().new_actor());
+    import(&mut document, &long.to_string());
+    bench.database.store("list/long", &mut document).unwrap();
+    let mut open = bench.database.open_document("list/long").unwrap();
+    let mut other = Database::open(Environment::os(), &bench.path, Access::ReadWrite).unwrap();
+    let title = "SELECT json ->> '$.items[0].title' FROM _shoal_doc WHERE name = 'list/long'";
+    for round in ["second", "third"] {
+        bench.ok(&format!("UPDATE todo SET title = '{round}' WHERE _doc = 2"));
+        assert_eq!(other.settle().unwrap(), 1, "{round}");
+        assert_eq!(rows(&bench.path, title), [round]);
+    }
+    for round in 0..2 {
+        let mut transaction = open.transaction();
+        transaction.put(&ROOT, "round", round).unwrap();
+        transaction.commit(CommitOptions::default()).unwrap();
+        bench.database.commit(&mut open).unwrap();
+        assert_eq!(other.settle().unwrap(), 1, "{round}");
+    }
+}
