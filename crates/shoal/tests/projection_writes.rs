@@ -505,3 +505,16 @@ fn json_settled_by_another_connection_falls_behind_again() {
         assert_eq!(other.settle().unwrap(), 1, "{round}");
     }
 }
+
+#[test]
+fn a_replaced_row_stays_at_its_place() {
+    let mut bench = bench(&["CREATE PROJECTION todo FROM DOCUMENTS ROWS '$.items[*]' \
+        COLUMNS (place FOR ORDINALITY, title TEXT)"]);
+    let replace = "REPLACE INTO todo(_doc, _id, title) SELECT _doc, _id, 'new' FROM todo \
+        WHERE place = 2 RETURNING place, title";
+    assert_eq!(bench.ok(replace), ["2|new"]);
+    assert_eq!(bench.ok("SELECT place, title FROM todo ORDER BY 1"), ["1|one", "2|new"]);
+    let moved = "REPLACE INTO todo(_doc, _id, place, title) SELECT _doc, _id, 1, title FROM todo";
+    assert!(bench.refused(moved).contains("rows do not move"));
+    bench.check();
+}

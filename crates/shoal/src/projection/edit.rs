@@ -380,6 +380,7 @@ impl Edit<'_> {
         let Some(mut found) = self.find(&definition.rows.steps, key, parent)? else {
             return Err(refused(format!("{}: the document has no such row", definition.name)));
         };
+        let is_displaced = old.is_none();
         let seen;
         let old = match old {
             Some(old) => old,
@@ -393,6 +394,10 @@ impl Edit<'_> {
                 continue;
             }
             if column.kind == Kind::Position {
+                // REPLACE without a place leaves the row at its place.
+                if is_displaced && *new == SqlValue::Null {
+                    continue;
+                }
                 return Err(refused(format!("{}: rows do not move", column.name)));
             }
             self.set(&found, column, (old, new))?;
