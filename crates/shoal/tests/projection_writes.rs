@@ -518,3 +518,18 @@ fn a_replaced_row_stays_at_its_place() {
     assert!(bench.refused(moved).contains("rows do not move"));
     bench.check();
 }
+
+#[test]
+fn changes_of_sql_are_compacted() {
+    let mut bench = bench(&[LISTS]);
+    let chunks = "SELECT count(*) FROM _shoal_chunk";
+    for round in 0..400 {
+        bench.ok(&format!("UPDATE todo SET title = 'round {round}' WHERE title <> 'two'"));
+    }
+    let few: usize = rows(&bench.path, chunks)[0].parse().unwrap();
+    assert!(few < 300, "{few}");
+    assert_eq!(bench.changes("list/a"), 401);
+    bench.ok("BEGIN; UPDATE todo SET done = 1; ROLLBACK; UPDATE todo SET votes = 3");
+    assert_eq!(bench.changes("list/a"), 402);
+    bench.check();
+}

@@ -15,6 +15,7 @@ use shoal_sql::{Connection, Guard, KeptReads, RowKeeper, Value as SqlValue};
 use super::edit::{Edit, Inserted};
 use super::rows::Row;
 use super::{Projections, Written, tables};
+use crate::compact::{self, Share};
 use crate::open_document::{self, Lag, Stored};
 use crate::tables::{self as documents, Last};
 use crate::{Environment, Error};
@@ -47,6 +48,8 @@ struct Doc {
     document: AutoCommit,
     stored: Stored,
     lag: Lag,
+    /// Bytes that may still be appended before the chunks are looked at, to be compacted.
+    until_look: u64,
     /// The document has no row yet in the table of documents.
     is_new: bool,
     /// Compared with the file since the transaction began.
@@ -144,14 +147,16 @@ impl State {
                        before other uses of documents";
             return Err(Error::Refused { why: why.to_owned() });
         }
-        self.store(connection, environment)
+        self.store(connection, environment, false)
     }
 
-    /// Makes the pending edits of every document a change, and stores them.
+    /// Makes the pending edits of every document a change, and stores them. `compacts` looks at
+    /// the chunks, too, once in a while.
     fn store(
         &mut self,
         connection: &mut Connection,
         environment: &Environment,
+        compacts: bool,
     ) -> Result<(), Error> {
         let now_ms = environment.now_ms();
         for (&id, doc) in &mut self.docs {
@@ -163,11 +168,22 @@ impl State {
             doc.flushes += 1;
             let document: &Document = doc.document.document();
             let (stored, lag) = (&mut doc.stored, &mut doc.lag);
-            lag.bytes += open_document::append_new(connection, id, stored, document, now_ms)?;
+            let appended = open_document::append_new(connection, id, stored, document, now_ms)?;
+            lag.bytes += appended;
             let heads = stored.last.heads.clone();
             let known = (id, doc.name.as_str());
             open_document::keep_json(connection, known, document, &heads, (lag, SHORT_JSON))?;
             doc.is_new = false;
+            doc.until_look = doc.until_look.saturating_sub(appended);
+            if compacts && doc.until_look == 0 {
+                let mut share = Share::of(connection, id)?;
+                if share.is_due() {
+                    compact::compact(connection, id, document, now_ms)?;
+                    stored.last = documents::last(connection, id)?;
+                    share = Share::of(connection, id)?;
+                }
+                doc.until_look = share.look_again();
+            }
         }
         Ok(())
     }
@@ -196,6 +212,7 @@ impl State {
                 document: Document::new(environment.new_actor()).into(),
                 stored: Stored::nothing(),
                 lag: Lag::unknown(),
+                until_look: 0,
                 is_new: false,
                 is_checked: false,
                 flushes: 0,
@@ -243,6 +260,7 @@ impl State {
             document: Document::new(environment.new_actor()).into(),
             stored: Stored { last: Last::NONE, ..Stored::nothing() },
             lag: Lag::unknown(),
+            until_look: compact::LEAST_BYTES,
             is_new: true,
             is_checked: true,
             flushes: 0,
@@ -512,7 +530,7 @@ impl shoal_sql::Keeper for Keeper {
     }
 
     fn commit(&self, connection: &mut Connection) -> Result<(), shoal_sql::Error> {
-        Ok(self.state().store(connection, &self.environment)?)
+        Ok(self.state().store(connection, &self.environment, true)?)
     }
 
     fn ended(&self, committed: bool) {
