@@ -440,6 +440,10 @@ fn foreign_writers_are_healed() {
             "DELETE FROM nowhere",
         ),
         (
+            "ALTER TABLE todo RENAME TO old; ALTER TABLE todo_misfits RENAME TO old_misfits",
+            "DELETE FROM nowhere",
+        ),
+        (
             "CREATE INDEX by_title ON todo(title); ALTER TABLE todo RENAME COLUMN done TO finished",
             "DELETE FROM nowhere",
         ),
@@ -457,6 +461,9 @@ fn foreign_writers_are_healed() {
         rows(&bench.path, "SELECT count(*) FROM sqlite_schema WHERE name = 'by_title'"),
         ["1"]
     );
+    // The tables renamed away are anybody's.
+    assert_eq!(bench.ok("UPDATE old SET title = 'mine' WHERE title = 'one' RETURNING done"), ["0"]);
+    assert_eq!(rows(&bench.path, SEEN), seen);
     // A definition that no longer reads names itself.
     let sqlite = rusqlite::Connection::open(&bench.path).unwrap();
     sqlite

@@ -79,18 +79,25 @@ fn table_sql(definition: &Definition, part: Part) -> String {
     format!("CREATE TABLE {name}({key}, {columns}PRIMARY KEY(_doc, _id{rest})) WITHOUT ROWID")
 }
 
+/// The events with a guard each.
+const EVENTS: [&str; 3] = ["INSERT", "UPDATE", "DELETE"];
+
+/// The name of a trigger against writes to a table.
+fn guard_name(definition: &Definition, part: Part, event: &str) -> String {
+    let kind = if part == Part::Rows { GUARD } else { KEEP };
+    format!("{}{kind}{}", part.table(&definition.name), event.to_ascii_lowercase())
+}
+
 /// The triggers against writes to a table.
 fn guards(definition: &Definition, part: Part) -> impl Iterator<Item = String> {
     let name = part.table(&definition.name);
-    let (text, kind) = match part {
-        Part::Rows => {
-            (format!("{name} is a projection of documents, which only Shoal writes"), GUARD)
-        }
-        _ => (format!("{name} is kept by Shoal, beside the projection {}", definition.name), KEEP),
+    let text = match part {
+        Part::Rows => format!("{name} is a projection of documents, which only Shoal writes"),
+        _ => format!("{name} is kept by Shoal, beside the projection {}", definition.name),
     };
     let (text, table) = (text.replace('\'', "''"), quoted(&name));
-    ["INSERT", "UPDATE", "DELETE"].into_iter().map(move |event| {
-        let trigger = quoted(&format!("{name}{kind}{}", event.to_ascii_lowercase()));
+    EVENTS.into_iter().map(move |event| {
+        let trigger = quoted(&guard_name(definition, part, event));
         format!(
             "CREATE TRIGGER {trigger} BEFORE {event} ON {table} \
              BEGIN SELECT RAISE(ABORT, '{text}'); END"
@@ -175,6 +182,11 @@ pub(super) fn remake(connection: &mut Connection, definition: &Definition) -> Re
         let is_view = matches!(connection.schema()?.object(&name), Some(Object::View(_)));
         let kind = if is_view { "VIEW" } else { "TABLE" };
         run(connection, &format!("DROP {kind} IF EXISTS {}", quoted(&name)), &[])?;
+        // A renamed table took the guards along: their names are the projection's.
+        for event in EVENTS {
+            let guard = quoted(&guard_name(definition, part, event));
+            run(connection, &format!("DROP TRIGGER IF EXISTS {guard}"), &[])?;
+        }
     }
     make(connection, definition)?;
     let whole: BTreeSet<String> =
