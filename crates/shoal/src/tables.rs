@@ -28,6 +28,8 @@ pub(crate) const DOC: &str = "_shoal_doc";
 pub(crate) const CHUNK: &str = "_shoal_chunk";
 /// The index of the documents' names.
 const DOC_BY_NAME: &str = "sqlite_autoindex__shoal_doc_1";
+/// The name of the table of documents that statements ask.
+pub(crate) const DOCUMENTS: &str = "documents";
 const LAG: &str = "_shoal_lag";
 const REMOVED: &str = "_shoal_removed";
 pub(crate) const STORED: &str = "_shoal_stored";

@@ -244,3 +244,20 @@ fn others_read_and_do_not_write() {
     assert!(database.define("DROP PROJECTION IF EXISTS nothing").unwrap());
     assert_eq!(rows(&path, "PRAGMA integrity_check"), ["ok"]);
 }
+
+#[test]
+fn a_definition_that_would_stop_commits_is_refused() {
+    let mut database = Database::memory(Environment::os()).unwrap();
+    for (sql, why) in [
+        ("CREATE PROJECTION q FROM DOCUMENTS WHERE id = 1 ROWS '$' COLUMNS (a TEXT)", "column: id"),
+        ("CREATE PROJECTION q FROM DOCUMENTS WHERE abs(1, 2) ROWS '$' COLUMNS (a TEXT)", "abs"),
+        ("CREATE PROJECTION Documents FROM DOCUMENTS ROWS '$' COLUMNS (a TEXT)", "all documents"),
+    ] {
+        let said = database.define(sql).unwrap_err().to_string();
+        assert!(said.contains(why), "{sql}: {said}");
+    }
+    let mut document = Document::new(Environment::os().new_actor());
+    import(&mut document, r#"{"a": "x"}"#);
+    database.store("one", &mut document).unwrap();
+    assert_eq!(database.projections().unwrap(), []);
+}

@@ -13,15 +13,12 @@ use super::heads::Heads;
 use super::library::{DocName, Library, ask, names};
 use super::stored;
 use super::values::json;
-use crate::tables::{DOC, heads_of_value};
+use crate::tables::{DOC, DOCUMENTS, heads_of_value};
 use crate::{Error, projection};
 
 /// `documents`: one row a document.
 #[derive(Debug)]
 pub(super) struct Documents;
-
-/// The name of the table of documents.
-const DOCUMENTS: &str = "documents";
 
 impl Module for Documents {
     fn name(&self) -> &str {

@@ -70,6 +70,10 @@ impl Database {
             match statement {
                 ProjectionStatement::Create { mut definition, if_not_exists } => {
                     let all = tables::definitions(connection)?;
+                    if definition.is(documents::DOCUMENTS) {
+                        let why = format!("{} is the table of all documents", definition.name);
+                        return Err(Error::Definition { why });
+                    }
                     for part in tables::parts(&definition) {
                         let name = part.table(&definition.name);
                         if connection.schema()?.object(&name).is_none() {
@@ -85,6 +89,7 @@ impl Database {
                         return Err(Error::Definition { why });
                     }
                     define::resolve(&mut definition, &all)?;
+                    tables::check_condition(connection, &definition)?;
                     tables::create(connection, &definition)?;
                     fill(connection, environment, &definition)
                 }

@@ -284,6 +284,16 @@ pub(super) fn chooses(
     Ok(chosen)
 }
 
+/// Tries the condition on a name: one that fails would stop every later commit of a document.
+pub(super) fn check_condition(
+    connection: &mut Connection,
+    definition: &Definition,
+) -> Result<(), Error> {
+    let refused =
+        |error: Error| Error::Definition { why: format!("{}: WHERE: {error}", definition.name) };
+    chooses(connection, definition, "name").map(drop).map_err(refused)
+}
+
 /// The keys of a document's rows.
 pub(super) fn keys(
     connection: &mut Connection,
