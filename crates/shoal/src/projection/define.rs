@@ -489,7 +489,8 @@ mod tests {
         assert!(columns("a TEXT, A INT").contains("duplicate column name: A"));
         assert!(columns("a TEXT PATH '$.x[0]'").contains("not a path of a column"));
         assert!(columns("a TEXT b").contains("near b"));
-        assert!(refused("CREATE PROJECTION p FROM x").contains("near x"));
+        assert!(refused("CREATE PROJECTION p FROM x").contains("ends too early"));
+        assert!(refused("CREATE PROJECTION p FROM x y").contains("near y"));
         assert!(refused("CREATE PROJECTION p FROM DOCUMENTS ROWS '$").contains("unterminated"));
         assert!(refused("DROP PROJECTION").contains("ends too early"));
     }
