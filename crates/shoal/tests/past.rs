@@ -240,7 +240,13 @@ fn projections_and_documents_as_they_were() {
     let done = "SELECT count(*) FROM todo WHERE done = 1";
     assert_eq!(rows(&mut database, now), rows(&mut database, done));
 
+    rows(&mut database, "ATTACH ':memory:' AS other");
+    rows(&mut database, "CREATE TABLE other.todo(title)");
+    let main = format!("SELECT title FROM main.todo AS OF '{first}'");
+    assert_eq!(rows(&mut database, &main), ["one"]);
     for (sql, why) in [
+        ("SELECT * FROM other.todo AS OF 'abcdefabcd'", "only tables of the main database"),
+        ("SELECT * FROM none.todo AS OF 'abcdefabcd'", "no such table: none.todo"),
         ("SELECT * FROM todo AS OF 'abcdefabcd'", "no document has such a change: abcdefabcd"),
         ("SELECT * FROM todo AS OF 5", "AS OF takes heads"),
         ("SELECT * FROM kept AS OF 'abcdefabcd'", "only documents and projections"),

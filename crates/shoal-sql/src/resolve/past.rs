@@ -8,7 +8,7 @@ use super::from::Joined;
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::ast::{self, ObjectName, PastPoint};
-use crate::schema::{Module, ModuleContext, ModuleRows, Object, PAST_MODULE};
+use crate::schema::{MAIN, Module, ModuleContext, ModuleRows, Object, PAST_MODULE};
 use crate::value::{Affinity, Value};
 
 impl<'a> Resolver<'a> {
@@ -23,7 +23,24 @@ impl<'a> Resolver<'a> {
     ) -> Result<(), Error> {
         let (text, offset) = (name.name.text.as_str(), name.name.offset);
         let mut columns: Vec<(String, String, Affinity)> = Vec::new();
-        let table = match self.schema.find(self.home, text) {
+        let found = match &name.database {
+            None => self.schema.find(self.home, text),
+            Some(database) => {
+                let Some(number) = self.schema.database(&database.text) else {
+                    let full = format!("{}.{text}", database.text);
+                    return Err(Error::no_such(NameKind::Table, &full, database.offset));
+                };
+                if number != MAIN {
+                    return Err(elsewhere(text, offset));
+                }
+                self.schema.find(Some(number), text)
+            }
+        };
+        let table = match found {
+            // The keeper of the past knows tables of the main database, by their names.
+            Some((database, Object::Table(_))) if database != MAIN => {
+                return Err(elsewhere(text, offset));
+            }
             Some((_, Object::Table(table))) => {
                 columns.extend(table.columns.iter().map(|column| {
                     (column.name.clone(), column.declared_type.clone(), column.affinity)
@@ -59,6 +76,11 @@ impl<'a> Resolver<'a> {
         }
         Ok(())
     }
+}
+
+fn elsewhere(table: &str, offset: usize) -> Error {
+    let message = format!("{table} AS OF: only tables of the main database keep their past");
+    Error::meaning(message, offset)
 }
 
 /// A table in another state.
