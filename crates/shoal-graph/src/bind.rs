@@ -334,7 +334,7 @@ impl Binder<'_> {
             }
             None => {
                 for input in &signature.inputs {
-                    if !self.parameters.contains_key(&*input.name) {
+                    if !input.is_optional && !self.parameters.contains_key(&*input.name) {
                         let message = format!("the parameter {} is missing", input.name);
                         return Err(Error::compile(
                             ErrorClass::ParameterMissing,

@@ -170,22 +170,28 @@ impl Run<'_> {
             }
             Clause::Call(call) => {
                 let width = row.len();
-                for results in self.call_rows(call, row, outer)? {
+                let before = self.memory.get();
+                let results = self.call_rows(call, row, outer)?;
+                let held = self.memory.get() - before;
+                let mut goes_on = true;
+                for result in results {
                     self.tick()?;
                     row.truncate(width);
-                    row.extend(results);
+                    row.extend(result);
                     if let Some(filter) = &call.filter
                         && !self.holds(filter, &mut Env { row, out, locals: locals.to_vec() })?
                     {
                         continue;
                     }
                     self.count(clause, 1);
-                    if !self.stream(rest, row, outer, sink)? {
-                        return Ok(false);
+                    goes_on = self.stream(rest, row, outer, sink)?;
+                    if !goes_on {
+                        break;
                     }
                 }
                 row.truncate(width);
-                Ok(true)
+                self.memory.set(self.memory.get().saturating_sub(held));
+                Ok(goes_on)
             }
             _ => unreachable!("a clause that writes gathers rows"),
         }
@@ -213,6 +219,7 @@ impl Run<'_> {
         Ok(holds.then_some(made))
     }
 
+    /// The rows of a procedure, their memory counted; the procedure's own memory is free again.
     fn call_rows(&self, call: &Call, row: &[Value], outer: Outer<'_>) -> Result<Vec<Vec<Value>>> {
         let signature =
             self.procedures.signature(&call.name).expect("the binder found the procedure");
@@ -226,7 +233,9 @@ impl Run<'_> {
                 .map(|input| self.parameters.get(&*input.name).cloned().unwrap_or_default())
                 .collect(),
         };
-        let rows = self.procedures.call(&call.name, &args, self.graph)?;
+        let before = self.memory.get();
+        let rows = self.procedures.call(&call.name, &args, self.graph, self)?;
+        self.memory.set(before);
         if signature.outputs.is_empty() && rows.is_empty() {
             // A procedure without results does not take rows away.
             return Ok(vec![Vec::new()]);
@@ -234,6 +243,9 @@ impl Run<'_> {
         let Yield::Items(items) = &call.yields else {
             return Ok(rows.into_iter().map(|_| Vec::new()).collect());
         };
+        for row in &rows {
+            self.keep_row(row)?;
+        }
         let places: Vec<usize> = items
             .iter()
             .map(|(name, _)| {

@@ -3,13 +3,14 @@
 //! [`run`] takes a query's text through `parser` (tokens, then a tree), `bind` (names to slots,
 //! faults that the text alone shows) and `exec` (clauses over rows), with `matcher` for patterns
 //! and `eval` for expressions. A graph implements [`Graph`]: [`MemoryGraph`] lies in memory,
-//! [`SqliteGraph`] in tables.
+//! [`SqliteGraph`] in tables. [`Algorithms`] are procedures on either.
 //!
 //! The crate opens no files and reads no clock: time, parameters and bounds come with the
 //! [`Environment`].
 
 #![forbid(unsafe_code)]
 
+mod algorithms;
 mod ast;
 mod bind;
 mod error;
@@ -29,10 +30,11 @@ mod sqlite;
 mod temporal;
 mod value;
 
+pub use algorithms::Algorithms;
 pub use error::{Error, ErrorClass, Phase, Result};
 pub use graph::{Edge, Graph, NodeData, RelationshipData, Side};
 pub use memory::MemoryGraph;
-pub use procedure::{Input, NoProcedures, Procedures, Signature, ValueKind};
+pub use procedure::{Bounds, Input, NoProcedures, Procedures, Signature, ValueKind};
 pub use query::{Environment, MEMORY_MAX, run, split, writes};
 pub use sqlite::SqliteGraph;
 pub use temporal::{Date, DateTime, Duration, LocalDateTime, LocalTime, Time, Zone};

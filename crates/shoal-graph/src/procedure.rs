@@ -30,7 +30,8 @@ pub enum ValueKind {
 /// An argument of a procedure.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// The name, which is also that of the parameter read where `CALL` has no parentheses.
+    /// The name, which is also that of the parameter read where `CALL` has no parentheses; one that
+    /// is missing leaves an optional argument out.
     pub name: String,
     /// The kind of value.
     pub kind: ValueKind,
@@ -54,16 +55,37 @@ impl Signature {
     }
 }
 
+/// A query's bounds on time and memory, as a procedure meets them.
+pub trait Bounds {
+    /// Counts a step of the work.
+    ///
+    /// # Errors
+    /// The query's time is over.
+    fn tick(&self) -> Result<()>;
+
+    /// Counts bytes held until the procedure returns, its rows among them.
+    ///
+    /// # Errors
+    /// The query holds more than it may.
+    fn keep(&self, bytes: usize) -> Result<()>;
+}
+
 /// A set of procedures.
 pub trait Procedures {
     /// The signature of a procedure, or nothing where none has the name.
     fn signature(&self, name: &str) -> Option<Signature>;
 
-    /// Runs a procedure; gives its rows.
+    /// Runs a procedure; gives its rows. Long work ticks, and counts its memory before taking it.
     ///
     /// # Errors
-    /// The procedure's own refusals.
-    fn call(&self, name: &str, args: &[Value], graph: &dyn Graph) -> Result<Vec<Vec<Value>>>;
+    /// The procedure's own refusals, and those of `bounds`.
+    fn call(
+        &self,
+        name: &str,
+        args: &[Value],
+        graph: &dyn Graph,
+        bounds: &dyn Bounds,
+    ) -> Result<Vec<Vec<Value>>>;
 }
 
 /// No procedures.
@@ -75,7 +97,13 @@ impl Procedures for NoProcedures {
         None
     }
 
-    fn call(&self, name: &str, _: &[Value], _: &dyn Graph) -> Result<Vec<Vec<Value>>> {
+    fn call(
+        &self,
+        name: &str,
+        _: &[Value],
+        _: &dyn Graph,
+        _: &dyn Bounds,
+    ) -> Result<Vec<Vec<Value>>> {
         Err(crate::Error::argument(format!("no procedure is named {name}")))
     }
 }

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::bind::{LOCAL, OUT};
 use crate::error::{Error, ErrorClass, Result};
 use crate::graph::{Graph, NodeData, RelationshipData};
-use crate::procedure::Procedures;
+use crate::procedure::{Bounds, Procedures};
 use crate::temporal::DateTime;
 use crate::value::{Map, Value, WholeNode, WholePath, WholeRelationship};
 
@@ -153,6 +153,16 @@ impl Run<'_> {
             kind: data.kind.clone(),
             properties: data.properties.clone(),
         }))
+    }
+}
+
+impl Bounds for Run<'_> {
+    fn tick(&self) -> Result<()> {
+        Run::tick(self)
+    }
+
+    fn keep(&self, bytes: usize) -> Result<()> {
+        Run::keep(self, bytes)
     }
 }
 

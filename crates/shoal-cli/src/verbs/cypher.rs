@@ -8,7 +8,9 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use rustyline::Editor;
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
-use shoal_graph::{Environment, MEMORY_MAX, Map, MemoryGraph, NoProcedures, SqliteGraph, Value};
+use shoal_graph::{
+    Algorithms, Environment, MEMORY_MAX, Map, MemoryGraph, NoProcedures, SqliteGraph, Value,
+};
 use shoal_sql::ValueRef;
 use shoal_store::Access;
 
@@ -84,7 +86,7 @@ impl<'a> Session<'a> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let environment = Environment {
             parameters: &self.parameters,
-            procedures: &NoProcedures,
+            procedures: &Algorithms,
             now_nanos: i128::try_from(now.as_nanos()).unwrap_or_default(),
             seed: u64::from(now.subsec_nanos()) ^ now.as_secs(),
             is_over: &is_over,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use shoal_graph::{Graph, Input, Procedures, Result, Signature, Value, ValueKind};
+use shoal_graph::{Bounds, Graph, Input, Procedures, Result, Signature, Value, ValueKind};
 
 /// Procedures by name.
 #[derive(Default)]
@@ -64,7 +64,13 @@ impl Procedures for Tables {
         self.all.get(name).map(|(signature, _)| signature.clone())
     }
 
-    fn call(&self, name: &str, args: &[Value], _: &dyn Graph) -> Result<Vec<Vec<Value>>> {
+    fn call(
+        &self,
+        name: &str,
+        args: &[Value],
+        _: &dyn Graph,
+        _: &dyn Bounds,
+    ) -> Result<Vec<Vec<Value>>> {
         let (signature, rows) = &self.all[name];
         let count = signature.inputs.len();
         let fits = |row: &&Vec<Value>| row.iter().zip(args).all(|(a, b)| a.order(b).is_eq());

@@ -1,0 +1,260 @@
+//! A graph as compressed rows: for each node the places of its neighbours, both ways.
+
+use rustc_hash::FxHashMap;
+
+use crate::error::{Error, Result};
+use crate::graph::{Edge, Graph, Side};
+use crate::procedure::Bounds;
+use crate::value::Value;
+
+/// The way in which relationships are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// From source to target.
+    Outgoing,
+    /// From target to source.
+    Incoming,
+    /// Either way; a loop counts once.
+    Both,
+}
+
+/// The part of a graph that an algorithm runs on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Selection<'s> {
+    /// The label of the nodes; nothing takes all nodes.
+    pub(super) label: Option<&'s str>,
+    /// The type of the relationships; nothing takes all types.
+    pub(super) kind: Option<&'s str>,
+    /// The way in which relationships are followed.
+    pub(super) direction: Direction,
+    /// The property with a relationship's weight; nothing reads no weights.
+    pub(super) weight: Option<&'s str>,
+}
+
+/// Nodes by place, ascending by id, and their neighbours.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    ids: Vec<i64>,
+    outgoing: Rows,
+    /// Relationships against their direction; `outgoing` again where both ways are followed.
+    incoming: Option<Rows>,
+}
+
+#[derive(Debug, Default)]
+struct Rows {
+    /// The first neighbour of each place, and the end of the last.
+    starts: Vec<usize>,
+    neighbours: Vec<u32>,
+    /// A weight for each neighbour; empty where no weights were read.
+    weights: Vec<f64>,
+}
+
+impl Rows {
+    fn of(&self, at: usize) -> &[u32] {
+        &self.neighbours[self.starts[at]..self.starts[at + 1]]
+    }
+
+    fn weights_of(&self, at: usize) -> &[f64] {
+        match self.weights.is_empty() {
+            true => &[],
+            false => &self.weights[self.starts[at]..self.starts[at + 1]],
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        8 * self.starts.len() + 4 * self.neighbours.len() + 8 * self.weights.len()
+    }
+}
+
+/// Ids read at once.
+const COUNT: usize = 4096;
+
+impl Snapshot {
+    /// Reads the nodes of a selection, and the relationships between them.
+    ///
+    /// # Errors
+    /// What the graph and the bounds raise; a weight that is no number or negative; more than 2^32
+    /// nodes.
+    pub(super) fn read(
+        graph: &dyn Graph,
+        selection: &Selection<'_>,
+        bounds: &dyn Bounds,
+    ) -> Result<Snapshot> {
+        let mut ids: Vec<i64> = Vec::new();
+        loop {
+            // An id, its entry in the map of places, and the start of its row.
+            bounds.keep(COUNT * (8 + 24 + 8))?;
+            bounds.tick()?;
+            let before = ids.len();
+            graph.nodes(selection.label, ids.last().copied(), COUNT, &mut ids)?;
+            if ids.len() - before < COUNT {
+                break;
+            }
+        }
+        if u32::try_from(ids.len()).is_err() {
+            return Err(Error::limit("algorithms run on up to 2^32 nodes"));
+        }
+        let places: FxHashMap<i64, u32> =
+            ids.iter().enumerate().map(|(at, id)| (*id, at as u32)).collect();
+        let kinds: Vec<&str> = selection.kind.into_iter().collect();
+        let mut rows = Rows { starts: vec![0], ..Rows::default() };
+        let mut edges: Vec<Edge> = Vec::new();
+        for id in &ids {
+            bounds.tick()?;
+            edges.clear();
+            graph.edges(*id, Side::Outgoing, &kinds, &mut edges)?;
+            bounds.keep(edges.len() * if selection.weight.is_some() { 12 } else { 4 })?;
+            for edge in &edges {
+                // Relationships that leave the selection, or end at no node, lead nowhere.
+                let Some(place) = places.get(&edge.other) else { continue };
+                rows.neighbours.push(*place);
+                if let Some(key) = selection.weight {
+                    bounds.tick()?;
+                    rows.weights.push(weight_of(graph, edge.id, key)?);
+                }
+            }
+            rows.starts.push(rows.neighbours.len());
+        }
+        drop(places);
+        bounds.keep(rows.bytes() + 8 * ids.len())?;
+        let back = transposed(&rows, ids.len());
+        let (outgoing, incoming) = match selection.direction {
+            Direction::Outgoing => (rows, Some(back)),
+            Direction::Incoming => (back, Some(rows)),
+            Direction::Both => {
+                bounds.keep(2 * rows.bytes())?;
+                (merged(&rows, &back, ids.len()), None)
+            }
+        };
+        Ok(Snapshot { ids, outgoing, incoming })
+    }
+
+    /// The number of nodes.
+    pub(super) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// The number of relationships; twice that where both ways are followed, loops but once.
+    pub(super) fn edge_count(&self) -> usize {
+        self.outgoing.neighbours.len()
+    }
+
+    /// The id of the node in a place.
+    pub(super) fn id(&self, at: usize) -> i64 {
+        self.ids[at]
+    }
+
+    /// The place of a node.
+    pub(super) fn place(&self, id: i64) -> Option<usize> {
+        self.ids.binary_search(&id).ok()
+    }
+
+    /// Places that relationships lead to, one for each relationship.
+    pub(super) fn outgoing(&self, at: usize) -> &[u32] {
+        self.outgoing.of(at)
+    }
+
+    /// Places that relationships come from, one for each relationship.
+    pub(super) fn incoming(&self, at: usize) -> &[u32] {
+        self.incoming.as_ref().unwrap_or(&self.outgoing).of(at)
+    }
+
+    /// Weights of the relationships that lead away; empty where none were read.
+    pub(super) fn weights(&self, at: usize) -> &[f64] {
+        self.outgoing.weights_of(at)
+    }
+
+    /// Neighbours on either side, ascending, each once, without the node itself.
+    ///
+    /// # Errors
+    /// What the bounds raise.
+    pub(super) fn simple(&self, bounds: &dyn Bounds) -> Result<Vec<Vec<u32>>> {
+        bounds.keep(24 * self.len() + 8 * self.edge_count())?;
+        let all = (0..self.len()).map(|at| {
+            bounds.tick()?;
+            let both = self.outgoing(at).iter().chain(self.incoming(at)).copied();
+            Ok(sorted(both, at))
+        });
+        all.collect()
+    }
+
+    /// Targets of each node's relationships, ascending, each once, without the node itself.
+    ///
+    /// # Errors
+    /// What the bounds raise.
+    pub(super) fn simple_targets(&self, bounds: &dyn Bounds) -> Result<Vec<Vec<u32>>> {
+        bounds.keep(24 * self.len() + 4 * self.edge_count())?;
+        let all = (0..self.len()).map(|at| {
+            bounds.tick()?;
+            Ok(sorted(self.outgoing(at).iter().copied(), at))
+        });
+        all.collect()
+    }
+}
+
+fn sorted(places: impl Iterator<Item = u32>, without: usize) -> Vec<u32> {
+    let mut all: Vec<u32> = places.filter(|other| *other as usize != without).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+fn weight_of(graph: &dyn Graph, id: i64, key: &str) -> Result<f64> {
+    let found = graph.relationship(id)?;
+    let weight = match found.as_ref().and_then(|found| found.properties.get(key)) {
+        Some(Value::Integer(number)) => *number as f64,
+        Some(Value::Float(number)) => *number,
+        _ => {
+            return Err(Error::value_type(format!(
+                "relationship {id} has no number {key} for its weight"
+            )));
+        }
+    };
+    if weight >= 0.0 {
+        return Ok(weight);
+    }
+    let fault = if weight.is_nan() { "no number" } else { "negative" };
+    Err(Error::argument(format!("relationship {id} has the weight {weight}, which is {fault}")))
+}
+
+/// The same relationships by their targets.
+fn transposed(rows: &Rows, count: usize) -> Rows {
+    let mut starts = vec![0; count + 1];
+    for neighbour in &rows.neighbours {
+        starts[*neighbour as usize + 1] += 1;
+    }
+    for at in 0..count {
+        starts[at + 1] += starts[at];
+    }
+    let mut next = starts.clone();
+    let mut neighbours = vec![0; rows.neighbours.len()];
+    let mut weights = vec![0.0; rows.weights.len()];
+    for at in 0..count {
+        for (nth, neighbour) in rows.of(at).iter().enumerate() {
+            let place = &mut next[*neighbour as usize];
+            neighbours[*place] = at as u32;
+            if let Some(weight) = rows.weights_of(at).get(nth) {
+                weights[*place] = *weight;
+            }
+            *place += 1;
+        }
+    }
+    Rows { starts, neighbours, weights }
+}
+
+/// Relationships both ways, loops once.
+fn merged(rows: &Rows, back: &Rows, count: usize) -> Rows {
+    let mut both = Rows { starts: vec![0], ..Rows::default() };
+    for at in 0..count {
+        both.neighbours.extend(rows.of(at));
+        both.weights.extend(rows.weights_of(at));
+        for (nth, other) in back.of(at).iter().enumerate() {
+            if *other as usize != at {
+                both.neighbours.push(*other);
+                both.weights.extend(back.weights_of(at).get(nth));
+            }
+        }
+        both.starts.push(both.neighbours.len());
+    }
+    both
+}
