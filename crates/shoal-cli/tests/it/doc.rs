@@ -416,10 +416,13 @@ fn projections_are_tables_for_everybody() {
     shoal(path, &["doc", "put", "a.db::list/trip", "/items/0/done", "true"]).ok();
     shoal(path, &["doc", "put", "a.db::list/trip", "/items/-", r#"{"title": "leave"}"#]).ok();
     assert_eq!(shoal(path, &open).ok(), "book|1\nleave|NULL\npack|1\n".replace("NULL", ""));
-    let told = shoal(path, &["sql", "a.db", "UPDATE todo SET done = 1"]).error();
-    assert!(told.contains("todo is a projection of documents"), "{told}");
-    let told = shoal(path, &["sql", "a.db", "CREATE PROJECTION x FROM y"]).error();
-    assert!(told.contains("near y: syntax error"), "{told}");
+    shoal(path, &["sql", "a.db", "UPDATE todo SET done = 0 WHERE title = 'pack'"]).ok();
+    let pack = shoal(path, &["doc", "show", "a.db::list/trip", "/items/1/done"]).ok();
+    assert_eq!(pack.trim(), "false");
+    let told = shoal(path, &["sql", "a.db", "UPDATE todo SET _doc = 9"]).error();
+    assert!(told.contains("_doc and _id are the row's key"), "{told}");
+    let told = shoal(path, &["sql", "a.db", "CREATE PROJECTION x FROM y z"]).error();
+    assert!(told.contains("near z: syntax error"), "{told}");
     let told = shoal(path, &["sql", "a.db", sql]).error();
     assert!(told.contains("projection todo already exists"), "{told}");
     let dump = shoal(path, &["dump", "a.db", "todo"]).ok();
