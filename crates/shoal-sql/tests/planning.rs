@@ -224,20 +224,55 @@ const CONDITIONS: &str = "
 
 #[test]
 fn rewrites_keep_to_where_they_hold() {
-    let scratch = Scratch::new(REWRITES);
+    compare_all(REWRITES, CONDITIONS);
+}
+
+/// Compares the answers of statements under no choice and under each.
+fn compare_all(schema: &str, sql: &str) {
+    let scratch = Scratch::new(schema);
     let peer = scratch.theirs();
     let mut connection = scratch.ours();
     let mut failures = Vec::new();
     let choices = ForcedChoice::ALL.iter().copied().map(Some);
     for choice in std::iter::once(None).chain(choices) {
         connection.force(Forced::from_iter(choice));
-        for range in shoal_sql::Statements::new(CONDITIONS) {
-            if let Err(failure) = check(&mut connection, &peer, &CONDITIONS[range], &[]) {
+        for range in shoal_sql::Statements::new(sql) {
+            if let Err(failure) = check(&mut connection, &peer, &sql[range], &[]) {
                 failures.push(format!("{choice:?} {failure}"));
             }
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+/// One equality of a class tells of the others only where all compare alike and each is known.
+#[test]
+fn equalities_that_compare_otherwise_are_asked() {
+    let schema = "
+        create table t(a int, b text); create table u(a int, b text); create table w(a int, b text);
+        create table n(a int);
+        insert into t values (1, 'a'), (2, 'A'), (3, '1'), (4, null);
+        insert into u values (1, 'A'), (2, 'a'), (3, '1'), (4, null);
+        insert into w values (1, 'a'), (2, 'A'), (3, '01'), (3, '1'), (4, null);
+        insert into n values (1);
+        create view v as select t.b x, u.b y, w.b z from t cross join w cross join u where t.b = u.b;
+    ";
+    compare_all(
+        schema,
+        "select * from t, u where t.b = u.b collate nocase and t.b = u.b;
+        select * from t, u where t.b = u.b and t.b = u.b collate nocase;
+        select * from t, u, w where t.b = u.b collate nocase and u.b = w.b collate nocase
+            and t.b = w.b;
+        select * from t cross join w cross join u where t.b = u.b and u.b = w.b
+            and t.b = w.b collate nocase;
+        select * from n cross join t cross join w cross join u where t.b = n.a and t.b = u.b
+            and u.b = w.b;
+        select * from n x right join n y on true cross join t cross join w cross join u
+            where t.a = u.a and u.a = w.a;
+        select * from n x full join n y on x.a = y.a cross join t cross join w cross join u
+            where t.b = u.b and u.b = w.b;
+        select * from v where y = z;",
+    );
 }
 
 fn plan(connection: &mut shoal_sql::Connection, sql: &str) -> Vec<String> {

@@ -7,7 +7,7 @@
 //! so columns depending on each other are not counted twice.
 
 use super::access::{Term, table_rows};
-use crate::resolve::imply::Class;
+use crate::resolve::imply::{Class, classes};
 use crate::resolve::tree::{Expr, ROWID, Source, SourceKind};
 use crate::schema::{IndexSource, RowSample, SampledRows, Table};
 use crate::value::{CompareOp, InRule, Value, ValueRef, compare_by, is_in_values, text_of};
@@ -69,7 +69,8 @@ pub(super) struct Estimates {
 
 impl Estimates {
     /// Asks the samples of a join's tables; a select of one source asks none.
-    pub(super) fn new(sources: &[Source], terms: &[Term<'_>], classes: &[Class]) -> Estimates {
+    pub(super) fn new(sources: &[Source], terms: &[Term<'_>], conditions: &[Expr]) -> Estimates {
+        let classes = classes(conditions, sources);
         if sources.len() < 2 {
             let told = vec![None; terms.len()];
             return Estimates { class: vec![None; terms.len()], told, ..Estimates::default() };
@@ -81,13 +82,9 @@ impl Estimates {
             let SourceKind::Table(table) = &source.kind else { return None };
             ask(table, table.row_sample()?, term.expr)
         });
-        let class_of = |term: &Term<'_>| match term.expr {
-            Expr::Compare(rule, left, right)
-                if rule.op == CompareOp::Equal && term.on.is_none() =>
-            {
-                classes.iter().position(|class| class.has(left) && class.has(right))
-            }
-            _ => None,
+        let class_of = |term: &Term<'_>| {
+            let in_class = |class: &Class| term.on.is_none() && class.has_equality(term.expr);
+            classes.iter().position(in_class)
         };
         let is_fixed = |class: &Class| {
             terms.iter().any(|term| match term.expr {
@@ -103,7 +100,7 @@ impl Estimates {
             told: told.collect(),
             class: terms.iter().map(class_of).collect(),
             fixed: classes.iter().map(is_fixed).collect(),
-            transitive: classes.iter().map(Class::is_transitive).collect(),
+            transitive: classes.iter().map(|class| class.is_transitive(conditions)).collect(),
         }
     }
 

@@ -16,7 +16,6 @@ use super::{
 };
 use crate::keep::{SortKey, SortPlan};
 use crate::plan::{Code, Compiler, Reg};
-use crate::resolve::imply::classes;
 use crate::resolve::tree::{
     Expr, IndexHint, Key, OrderKey, ROWID, Select, Source, SourceId, SourceKind,
 };
@@ -97,14 +96,13 @@ impl Compiler {
         let RowOrder { order_by, limit, chooses, has_limit, asked } = order;
         let sources = &select.sources;
         let terms = terms(select);
-        let classes = classes(&select.conjuncts, sources);
         let frame = Frame {
             sources,
             terms: &terms,
             needed: needed(select, order_by),
             forced: self.forced,
             runs: self.runs,
-            estimates: Estimates::new(sources, &terms, &classes),
+            estimates: Estimates::new(sources, &terms, &select.conjuncts),
             known_paths: KnownPaths::default(),
         };
         let wanted = wanted(select, order_by, limit);

@@ -8,7 +8,7 @@
 use rustc_hash::FxHashMap;
 
 use super::tree::{Expr, Query, ROWID, Select, Source, SourceId, SourceKind};
-use crate::value::{Affinity, Collation, CompareOp, Comparison};
+use crate::value::{Affinity, CompareOp, Comparison};
 
 /// Most columns of one class: their pairs grow by the square.
 const CLASS_MAX: usize = 6;
@@ -23,19 +23,37 @@ pub(crate) fn imply(query: &mut Query) {
 
 /// Columns equal to each other in the rows of a select.
 pub(crate) struct Class {
-    pub(crate) columns: Vec<(SourceId, usize)>,
+    pub(crate) columns: Vec<Column>,
     affinity: Affinity,
-    collation: Collation,
+    /// How every equality of the class compares.
+    rule: Comparison,
 }
 
 impl Class {
-    /// True where all implied conditions of the class were added, and one equality of two sources
-    /// tells of all their columns in the class.
-    pub(crate) fn is_transitive(&self) -> bool {
-        let alone = |(source, _): &(SourceId, usize)| {
-            self.columns.iter().filter(|(other, _)| other == source).count() == 1
-        };
-        self.columns.len() <= CLASS_MAX && self.columns.iter().all(alone)
+    /// True where the conditions say the equality of each two columns of the class, and one
+    /// equality of two sources tells of all their columns in the class.
+    pub(crate) fn is_transitive(&self, conditions: &[Expr]) -> bool {
+        self.columns.len() <= CLASS_MAX
+            && self.columns.iter().enumerate().all(|(number, left)| {
+                let rest = &self.columns[number + 1..];
+                rest.iter().all(|right| left.0 != right.0 && self.says(conditions, *left, *right))
+            })
+    }
+
+    /// True where one of the conditions is the equality of two columns by the class' rule.
+    fn says(&self, conditions: &[Expr], left: Column, right: Column) -> bool {
+        conditions.iter().filter(|condition| self.has_equality(condition)).any(|condition| {
+            equality(condition)
+                .is_some_and(|(_, a, b)| (a, b) == (left, right) || (b, a) == (left, right))
+        })
+    }
+
+    /// True for an equality of two columns of the class that compares as the class does: columns
+    /// equal under one collation may differ under another.
+    pub(crate) fn has_equality(&self, condition: &Expr) -> bool {
+        equality(condition).is_some_and(|(rule, left, right)| {
+            *rule == self.rule && self.columns.contains(&left) && self.columns.contains(&right)
+        })
     }
 
     pub(crate) fn has(&self, expr: &Expr) -> bool {
@@ -59,11 +77,9 @@ pub(crate) fn classes(conditions: &[Expr], sources: &[Source]) -> Vec<Class> {
         if !fits {
             continue;
         }
-        let collation = rule.collation;
         let place = |column, classes: &[Class]| {
             classes.iter().position(|class| {
-                class.columns.contains(&column)
-                    && (class.affinity, class.collation) == (of_left, collation)
+                class.columns.contains(&column) && (class.affinity, class.rule) == (of_left, *rule)
             })
         };
         match (place(left, &classes), place(right, &classes)) {
@@ -77,7 +93,7 @@ pub(crate) fn classes(conditions: &[Expr], sources: &[Source]) -> Vec<Class> {
             (None, Some(other)) => classes[other].columns.push(left),
             (None, None) => {
                 let columns = vec![left, right];
-                classes.push(Class { columns, affinity: of_left, collation });
+                classes.push(Class { columns, affinity: of_left, rule: *rule });
             }
         }
     }
@@ -121,24 +137,14 @@ fn imply_select(select: &mut Select) {
 
 /// Adds the equality of each two columns of a class.
 fn add_equalities(select: &mut Select, class: &Class) {
-    let rule = select.conjuncts.iter().find_map(|condition| match equality(condition) {
-        Some((rule, left, _)) if class.columns.contains(&left) => Some(*rule),
-        _ => None,
-    });
-    let Some(rule) = rule.map(|rule| Comparison { collation: class.collation, ..rule }) else {
-        return;
-    };
     for (number, left) in class.columns.iter().enumerate() {
         for right in &class.columns[number + 1..] {
-            let known = select.conjuncts.iter().any(|condition| {
-                equality(condition)
-                    .is_some_and(|(_, a, b)| (a, b) == (*left, *right) || (b, a) == (*left, *right))
-            });
+            let known = class.says(&select.conjuncts, *left, *right);
             if !known && left.0 != right.0 {
                 let column = |&(source, column): &(SourceId, usize)| {
                     Box::new(Expr::Column { source, column })
                 };
-                select.conjuncts.push(Expr::Compare(rule, column(left), column(right)));
+                select.conjuncts.push(Expr::Compare(class.rule, column(left), column(right)));
             }
         }
     }
@@ -152,7 +158,7 @@ fn add_constants(select: &mut Select, class: &Class) {
         let kind = |own: Affinity| {
             own == class.affinity || own.is_numeric() && class.affinity.is_numeric()
         };
-        collation == class.collation && affinity.is_none_or(kind)
+        collation == class.rule.collation && affinity.is_none_or(kind)
     };
     let mut found: FxHashMap<(SourceId, usize), Vec<Expr>> = FxHashMap::default();
     let subject = |expr: &Expr| match expr {
