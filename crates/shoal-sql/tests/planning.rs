@@ -275,6 +275,51 @@ fn equalities_that_compare_otherwise_are_asked() {
     );
 }
 
+/// A condition with `random()` is asked of each row, and again by each run of a query.
+#[test]
+fn random_conditions_are_asked_row_by_row() {
+    let scratch = Scratch::new(
+        "create table t(a int, b int); create table u(a int, b int);
+         with recursive n(i) as (select 1 union all select i + 1 from n where i < 300)
+         insert into u select i, 1 from n;
+         insert into t select a, 1 from u where a < 60;",
+    );
+    let mut connection = scratch.ours();
+    let number = |connection: &mut shoal_sql::Connection, sql: &str| match ours(connection, sql)
+        .unwrap()
+        .rows[0][0]
+    {
+        Value::Int(number) => number,
+        ref other => panic!("{other:?}"),
+    };
+    let choices = ForcedChoice::ALL.iter().copied().map(Some);
+    for choice in std::iter::once(None).chain(choices) {
+        connection.force(Forced::from_iter(choice));
+        for sql in [
+            "select count(*) from u where random() % 7 > 2",
+            "select count(*) from u where random() % 7 > 2 and b = 1",
+            "select count(*) from u join u x on x.a = u.a where random() % 7 > 2",
+            "select count(*) from (select random() % 7 r, b from u) v where v.b = 1 and v.r > 2",
+            "select count(*) from u left join t on t.a = u.a where random() % 7 > 2",
+        ] {
+            let rows = number(&mut connection, sql);
+            assert!((1..300).contains(&rows), "{choice:?} {sql}: {rows}");
+        }
+        for sql in [
+            "(select count(*) from u where u.b = t.b and u.a > abs(random() % 300)) n from t",
+            "count(*) n from t cross join u on u.b = t.b and u.a > abs(random() % 300) group by t.a",
+        ] {
+            let sql = format!("select count(distinct n) from (select {sql})");
+            let counts = number(&mut connection, &sql);
+            assert!(counts > 5, "{choice:?} {sql}: {counts}");
+        }
+    }
+    assert_eq!(
+        number(&mut connection, "select count(*) from (select 1 where random() is null)"),
+        0
+    );
+}
+
 fn plan(connection: &mut shoal_sql::Connection, sql: &str) -> Vec<String> {
     let table = ours(connection, &format!("explain query plan {sql}")).unwrap();
     let text = |value: &Value| match value {

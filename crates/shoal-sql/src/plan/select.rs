@@ -135,7 +135,8 @@ impl Compiler {
         let mut placed = vec![false; terms.len()];
         let mut constant = Vec::new();
         for (index, term) in terms.iter().enumerate() {
-            if term.reads == 0 && term.on.is_none() {
+            let is_fixed = sources.is_empty() || is_deterministic(term.expr);
+            if term.reads == 0 && term.on.is_none() && is_fixed {
                 placed[index] = true;
                 constant.push(self.code(term.expr));
             }
@@ -590,11 +591,20 @@ fn has_plain_outputs(select: &Select) -> bool {
     select.group_by.is_none() && select.window_calls.is_empty() && select.outputs.iter().all(own)
 }
 
-/// True where an expression reads columns of one source alone and runs no query.
+/// True where an expression reads columns of one source alone, runs no query, and has one value for
+/// one row: what is kept of it serves whoever asks.
 fn only_reads(expr: &Expr, source: SourceId) -> bool {
     let mut only = true;
     expr.columns(&mut |of, _| only &= of == source);
-    only && !expr.runs_query()
+    only && !expr.runs_query() && is_deterministic(expr)
+}
+
+/// False where an expression calls a function that may give another value each time, outside of the
+/// queries within.
+fn is_deterministic(expr: &Expr) -> bool {
+    let mut fixed = !matches!(expr, Expr::Call { function, .. } if !function.deterministic);
+    expr.parts(&mut |part| fixed &= is_deterministic(part));
+    fixed
 }
 
 /// The conditions of a select, `WHERE` and `ON` alike.
