@@ -16,6 +16,7 @@ use super::{
 };
 use crate::keep::{SortKey, SortPlan};
 use crate::plan::{Code, Compiler, Reg};
+use crate::resolve::factor::cannot_fail;
 use crate::resolve::tree::{
     Expr, IndexHint, Key, OrderKey, ROWID, Select, Source, SourceId, SourceKind,
 };
@@ -635,6 +636,11 @@ fn draft<'e>(
 ) -> Draft<'e> {
     let keeps = sources[place].keeps_left() || sources[place].keeps_right();
     let hash = matches!(path.kind, PathKind::Hash(_));
+    // Rows of an outermost table are kept for all runs of a query, rows that no run asks for
+    // included: a condition that may fail is asked of the rows found.
+    let outermost = known == 1 << place;
+    let kept =
+        |expr: &Expr| only_reads(expr, sources[place].id) && (!outermost || cannot_fail(expr));
     let mut draft = Draft {
         place,
         path,
@@ -665,7 +671,7 @@ fn draft<'e>(
         }
         placed[index] = true;
         let alone = term.reads == 1 << place
-            && (!hash || only_reads(term.expr, sources[place].id))
+            && (!hash || kept(term.expr))
             && (term.on.is_some() || !keeps)
             && !sources[place].keeps_right();
         if hash && alone {

@@ -114,7 +114,7 @@ fn of_source(parts: &[Vec<Expr>], source: SourceId) -> Option<Expr> {
 }
 
 /// True where an expression neither raises an error nor runs a query, whatever its row holds.
-fn cannot_fail(expr: &Expr) -> bool {
+pub(crate) fn cannot_fail(expr: &Expr) -> bool {
     let own = match expr {
         // `LIKE` refuses nothing but a very long pattern, and a pattern here is a constant.
         Expr::Call { function, arguments, .. } => {
