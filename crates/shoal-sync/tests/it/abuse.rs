@@ -384,7 +384,7 @@ fn an_unreadable_document_lets_go_of_its_changes() {
 fn kept_hashes_are_bounded() {
     let mut server = Server::new(Limits { told_bytes: 800, ..Limits::default() });
     let connection = server.join(1, "a");
-    let mut tell = |server: &mut Server, document: u8| {
+    let tell = |server: &mut Server, document: u8| {
         let mut message = SyncMessage::decode(&[0x42, 0, 0, 0, 0]).unwrap();
         message.heads = vec![ChangeHash([document; 32]); 10];
         let document = DocumentId::from_bytes([document; 16]);
