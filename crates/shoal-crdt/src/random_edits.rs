@@ -1,6 +1,7 @@
 //! Random edits of documents, for tests of two ways to read them.
 
 use shoal_history::Scalar;
+pub(crate) use shoal_testkit::Random;
 
 use crate::ExpandMark;
 use crate::autocommit::AutoCommit;
@@ -9,22 +10,6 @@ use crate::id::ObjId;
 use crate::read_doc::ReadDoc;
 use crate::transactable::Transactable;
 use crate::value::ObjType;
-
-/// Numbers without a pattern.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).max(1))
-    }
-
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % bound as u64).unwrap()
-    }
-}
 
 pub(crate) const KEYS: [&str; 5] = ["a", "b", "c", "list", "text"];
 pub(crate) const KINDS: [ObjType; 3] = [ObjType::Map, ObjType::List, ObjType::Text];
@@ -36,13 +21,13 @@ pub(crate) fn edit(
     random: &mut Random,
     marks: bool,
 ) {
-    let obj = objects[random.below(objects.len())].clone();
-    let number = i64::try_from(random.below(9)).unwrap();
-    let key = KEYS[random.below(KEYS.len())];
+    let obj = objects[random.place(objects.len())].clone();
+    let number = i64::try_from(random.place(9)).unwrap();
+    let key = KEYS[random.place(KEYS.len())];
     let Ok(length) = doc.length(&obj) else { return };
-    let index = random.below(length + 1);
-    let kind = KINDS[random.below(KINDS.len())];
-    let made = match (doc.object_type(&obj), random.below(7)) {
+    let index = random.place(length + 1);
+    let kind = KINDS[random.place(KINDS.len())];
+    let made = match (doc.object_type(&obj), random.place(7)) {
         (Ok(ObjType::Map | ObjType::Table), 0) => doc.put_object(&obj, key, kind).ok(),
         (Ok(ObjType::Map | ObjType::Table), 1) => drop_ok(doc.delete(&obj, key)),
         (Ok(ObjType::Map | ObjType::Table), 2) => drop_ok(
@@ -60,11 +45,11 @@ pub(crate) fn edit(
             drop_ok(doc.mark(&obj, start, end, "bold", number, ExpandMark::After))
         }
         (Ok(ObjType::Text), 1 | 2) => {
-            let count = random.below(length - index + 1).min(4);
+            let count = random.place(length - index + 1).min(4);
             drop_ok(doc.splice_text(&obj, index, isize::try_from(count).unwrap(), ""))
         }
-        (Ok(ObjType::Text), 3) if random.below(3) == 0 => {
-            let wide = ["", "ab", "𝄞é"][random.below(3)];
+        (Ok(ObjType::Text), 3) if random.place(3) == 0 => {
+            let wide = ["", "ab", "𝄞é"][random.place(3)];
             drop_ok(doc.insert(&obj, index, wide))
         }
         (Ok(ObjType::Text), _) => drop_ok(doc.splice_text(&obj, index, 0, "héllo")),

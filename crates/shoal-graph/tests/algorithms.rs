@@ -21,6 +21,7 @@ use naive::Plain;
 use refused::REFUSED;
 use shoal_graph::Value;
 use shoal_graph::{ErrorClass, Graph, MEMORY_MAX, Map, MemoryGraph, NodeData, RelationshipData};
+use shoal_testkit::Random;
 
 /// A graph of Graphalytics: nodes with their neighbours, or a list of edges.
 fn graphalytics(name: &str, is_directed: bool) -> Loaded {
@@ -236,28 +237,16 @@ fn the_answers_for_larger_graphs() {
     assert_expected(&knows, &expected::KNOWS);
 }
 
-/// Numbers of a fixed sequence.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound as u64) as usize
-    }
-}
-
 /// A random graph with loops and parallel relationships, an option map, and what it selects: the
 /// nodes' ids, and the graph of their places.
 fn random_case(random: &mut Random, graph: &dyn Graph) -> (String, Vec<i64>, Plain) {
     graph.begin(true).expect("a graph begins");
-    let label = (random.below(3) == 0).then_some("A");
-    let kind = (random.below(3) == 0).then_some("R");
-    let direction = ["out", "in", "both"][random.below(3)];
+    let label = (random.place(3) == 0).then_some("A");
+    let kind = (random.place(3) == 0).then_some("R");
+    let direction = ["out", "in", "both"][random.place(3)];
     let (mut all, mut ids) = (Vec::new(), Vec::new());
-    for _ in 0..1 + random.below(8) {
-        let has_label = random.below(3) > 0;
+    for _ in 0..1 + random.place(8) {
+        let has_label = random.place(3) > 0;
         let labels = if has_label { vec!["A".into()] } else { Vec::new() };
         let id = graph.create_node(NodeData { labels, properties: Map::new() }).expect("a node");
         all.push(id);
@@ -266,12 +255,12 @@ fn random_case(random: &mut Random, graph: &dyn Graph) -> (String, Vec<i64>, Pla
         }
     }
     // Few relationships leave orders and components, many leave triangles and cores.
-    let most = 1 + random.below(24);
+    let most = 1 + random.place(24);
     let mut followed = Vec::new();
-    for _ in 0..random.below(most) {
-        let (source, target) = (all[random.below(all.len())], all[random.below(all.len())]);
-        let name = ["R", "S"][random.below(2)];
-        let weight = random.below(5) as f64 / 4.0;
+    for _ in 0..random.place(most) {
+        let (source, target) = (all[random.place(all.len())], all[random.place(all.len())]);
+        let name = ["R", "S"][random.place(2)];
+        let weight = random.place(5) as f64 / 4.0;
         let properties = Map::from([("weight".into(), Value::Float(weight))]);
         let data = RelationshipData { source, target, kind: name.into(), properties };
         graph.create_relationship(data).expect("a relationship");
@@ -298,7 +287,7 @@ fn random_case(random: &mut Random, graph: &dyn Graph) -> (String, Vec<i64>, Pla
 
 #[test]
 fn every_procedure_follows_its_definition_on_random_graphs() {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     let (mut orders, mut cycles, mut triangles) = (0, 0, 0);
     for round in 0..3000 {
         let graph: Box<dyn Graph> =
@@ -338,7 +327,7 @@ fn every_procedure_follows_its_definition_on_random_graphs() {
         }
         each("algo.clustering", "coefficient", &|at| plain.clustering(at));
         each("algo.cores", "core", &|at| plain.core(at) as f64);
-        let rounds = random.below(6);
+        let rounds = random.place(6);
         let scores = plain.page_rank(0.6, rounds);
         let call = format!("algo.pageRank({{{options}, damping: 0.6, rounds: {rounds}}})");
         for (found, wanted) in results("", &call, "score").iter().zip(&scores) {
@@ -355,7 +344,7 @@ fn every_procedure_follows_its_definition_on_random_graphs() {
         assert_eq!(found, [[Value::Integer(plain.triangles())]], "round {round}: {options}");
         triangles += plain.triangles();
         if !ids.is_empty() {
-            let start = random.below(ids.len());
+            let start = random.place(ids.len());
             let before = format!("MATCH (start) WHERE id(start) = {} ", ids[start]);
             let depths = format!("algo.bfs(start, {{{options}}})");
             let costs = format!("algo.shortestPaths(start, 'weight', {{{options}}})");

@@ -11,18 +11,7 @@ use shoal_graph::{
 };
 use shoal_sql::Connection;
 use shoal_store::{Access, Store};
-
-/// Numbers of a fixed sequence.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound as u64) as usize
-    }
-}
+use shoal_testkit::Random;
 
 /// A graph as the enumerator reads it: labels of nodes, ends and types of relationships.
 struct Plain {
@@ -44,19 +33,19 @@ const KINDS: [&str; 2] = ["R", "S"];
 fn random_graph(random: &mut Random, graph: &dyn Graph) -> Plain {
     let mut plain = Plain { nodes: Vec::new(), edges: Vec::new() };
     graph.begin(true).expect("a graph in memory begins");
-    for _ in 0..1 + random.below(5) {
+    for _ in 0..1 + random.place(5) {
         let labels: Vec<&'static str> =
-            LABELS.into_iter().filter(|_| random.below(2) == 0).collect();
+            LABELS.into_iter().filter(|_| random.place(2) == 0).collect();
         let data = NodeData {
             labels: labels.iter().map(|label| Arc::from(*label)).collect(),
             properties: Map::new(),
         };
         plain.nodes.push((graph.create_node(data).expect("a node"), labels));
     }
-    for _ in 0..random.below(8) {
-        let source = plain.nodes[random.below(plain.nodes.len())].0;
-        let target = plain.nodes[random.below(plain.nodes.len())].0;
-        let kind = KINDS[random.below(2)];
+    for _ in 0..random.place(8) {
+        let source = plain.nodes[random.place(plain.nodes.len())].0;
+        let target = plain.nodes[random.place(plain.nodes.len())].0;
+        let kind = KINDS[random.place(2)];
         let data = RelationshipData { source, target, kind: kind.into(), properties: Map::new() };
         plain.edges.push((
             graph.create_relationship(data).expect("a relationship"),
@@ -197,26 +186,26 @@ fn tables() -> SqliteGraph {
 
 #[test]
 fn patterns_match_every_walk_of_a_naive_enumerator() {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     let (mut compared, mut rows_seen) = (0, 0);
     for round in 0..4000 {
         let graph: Box<dyn Graph> =
             if round % 25 == 0 { Box::new(tables()) } else { Box::new(MemoryGraph::new()) };
         let plain = random_graph(&mut random, &*graph);
-        let count = 1 + random.below(3);
+        let count = 1 + random.place(3);
         let vars: Vec<usize> = (0..=count)
-            .map(|at| if random.below(5) == 0 { random.below(at + 1) } else { at })
+            .map(|at| if random.place(5) == 0 { random.place(at + 1) } else { at })
             .collect();
         let labels: Vec<Option<&'static str>> = (0..=count)
-            .map(|_| if random.below(3) == 0 { Some(LABELS[random.below(2)]) } else { None })
+            .map(|_| if random.place(3) == 0 { Some(LABELS[random.place(2)]) } else { None })
             .collect();
         let steps: Vec<Step> = (0..count)
             .map(|_| Step {
-                direction: ['<', '>', '-'][random.below(3)],
-                kind: if random.below(2) == 0 { Some(KINDS[random.below(2)]) } else { None },
-                length: if random.below(3) == 0 {
-                    let min = random.below(3);
-                    Some((min, min + random.below(3)))
+                direction: ['<', '>', '-'][random.place(3)],
+                kind: if random.place(2) == 0 { Some(KINDS[random.place(2)]) } else { None },
+                length: if random.place(3) == 0 {
+                    let min = random.place(3);
+                    Some((min, min + random.place(3)))
                 } else {
                     None
                 },
@@ -258,13 +247,13 @@ fn patterns_match_every_walk_of_a_naive_enumerator() {
 
 #[test]
 fn shortest_paths_are_the_shortest_of_all_trails() {
-    let mut random = Random(0x1234_5678_9abc_def1);
+    let mut random = Random::new(0x1234_5678_9abc_def1);
     for round in 0..2000 {
         let graph = MemoryGraph::new();
         let plain = random_graph(&mut random, &graph);
         let step = Step {
-            direction: ['<', '>', '-'][random.below(3)],
-            kind: if random.below(3) == 0 { Some(KINDS[random.below(2)]) } else { None },
+            direction: ['<', '>', '-'][random.place(3)],
+            kind: if random.place(3) == 0 { Some(KINDS[random.place(2)]) } else { None },
             length: Some((1, 8)),
         };
         // The shortest trails by pairs of different nodes.

@@ -42,7 +42,7 @@ fn pieces_are_read_and_written_where_they_lie() {
             run(&mut ours, "PRAGMA journal_mode = wal");
         }
         run(&mut ours, "CREATE TABLE t (id INTEGER PRIMARY KEY, a, b, c)");
-        let mut random = Random::new(7);
+        let mut random = Random::seeded(7);
         let mut model: Vec<Vec<u8>> = Vec::new();
         for (row, length) in [0_usize, 1, 100, 4000, 4096, 9000, 70_000].into_iter().enumerate() {
             model.push((0..length).map(|at| (at % 251) as u8).collect());
@@ -68,7 +68,7 @@ fn pieces_are_read_and_written_where_they_lie() {
                 run(&mut ours, "BEGIN");
             }
             let mut blob = ours.open_blob("main", "t", "b", row as i64 + 1, true).unwrap();
-            let piece: Vec<u8> = (start..end).map(|_| random.next() as u8).collect();
+            let piece: Vec<u8> = (start..end).map(|_| random.number() as u8).collect();
             blob.write_at(start, &piece).unwrap();
             let mut all = Vec::new();
             blob.rewind().unwrap();

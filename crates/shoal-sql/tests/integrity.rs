@@ -87,13 +87,13 @@ fn damaged_pages_are_named_as_sqlite_names_them() {
         let whole = file(shape, &folder.path().join("whole"));
         std::fs::remove_file(folder.path().join("whole")).unwrap();
         for seed in 0..150 {
-            let mut random = Random::new(seed);
+            let mut random = Random::seeded(seed);
             let mut bytes = whole.clone();
             // Past the schema's page, which both must be able to read.
             let page = 1 + random.below((bytes.len() / PAGE - 1) as u64) as usize;
             let at =
                 page * PAGE + random.below(if seed % 2 == 0 { 16 } else { PAGE as u64 }) as usize;
-            bytes[at] = random.next() as u8;
+            bytes[at] = random.number() as u8;
             std::fs::write(&path, &bytes).unwrap();
             let theirs = sqlite(Some(&path));
             // An error of reading the rows hides what SQLite has found before.

@@ -333,7 +333,7 @@ fn tables_are_dropped_with_their_rows() {
 fn random_schemas() {
     let rounds = std::env::var("SHOAL_FK_ROUNDS").ok().and_then(|it| it.parse().ok()).unwrap_or(60);
     for seed in 0..rounds {
-        let mut random = Random::new(seed);
+        let mut random = Random::seeded(seed);
         // SQLite checks mismatched keys by the deferral at compile time.
         let fits = seed % 4 > 0;
         let (mut script, tables) = schema(&mut random, fits);

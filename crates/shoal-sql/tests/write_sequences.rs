@@ -279,7 +279,7 @@ fn sequence(seed: u64) {
     let vfs = SimVfs::new();
     let mut ours = shoal(&vfs);
     let theirs = sqlite(None);
-    let mut random = Random::new(seed);
+    let mut random = Random::seeded(seed);
     let mut log = Vec::new();
     for _ in 0..60 {
         let sql = statement(&mut random);
@@ -333,7 +333,7 @@ fn each_definition_agrees() {
         let vfs = SimVfs::new();
         let mut ours = shoal(&vfs);
         let theirs = sqlite(None);
-        let mut random = Random::new(number as u64);
+        let mut random = Random::seeded(number as u64);
         let mut statements = vec![format!("CREATE TABLE t1 {definition}")];
         for _ in 0..40 {
             let or = random.pick(OR);

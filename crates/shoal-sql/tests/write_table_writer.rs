@@ -28,7 +28,7 @@ fn typed_and_written_rows_are_the_same() {
     let (mut typed, mut written) = (with_schema(&typed_disk), with_schema(&written_disk));
     typed.begin(Mode::Write).unwrap();
     run_shoal(&mut written, "BEGIN").unwrap();
-    let mut random = Random::new(3);
+    let mut random = Random::seeded(3);
     let mut writer = typed.table_writer("T").unwrap();
     for round in 0..2000i64 {
         let id = i64::try_from(random.below(300)).unwrap();

@@ -13,19 +13,9 @@ use shoal_store::{
     Access, AutoVacuum, BtreeKind, Error, JournalMode, Mode, Pgno, Record, Settings, Store,
     Transaction, ValueRef,
 };
+use shoal_testkit::Random;
 
 const DB: &str = "db";
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-}
 
 /// Roots of the schema, with its own first.
 fn roots(txn: &Transaction) -> Vec<Pgno> {
@@ -166,7 +156,7 @@ fn files_of_both_kinds_stay_whole() {
                 "PRAGMA auto_vacuum = {mode}; VACUUM; CREATE TABLE t(a, b); CREATE INDEX i ON t(a);"
             );
             let image = Image::from([(DB.into(), database(page_size, 0, &schema))]);
-            let mut random = Random(seed * 0x9e37_79b9 + u64::from(page_size));
+            let mut random = Random::new(seed * 0x9e37_79b9 + u64::from(page_size));
             let mut vfs = SimVfs::from_image(&image);
             let mut store = open(&vfs, Path::new(DB), Access::ReadWrite);
             let (mut least, mut most) = (u32::MAX, 0);
@@ -244,7 +234,7 @@ fn a_new_file_may_be_one() {
         for number in 0..5 {
             create(&mut txn, number);
         }
-        let mut random = Random(7);
+        let mut random = Random::new(7);
         for _ in 0..20 {
             change(&mut txn, &mut random);
         }

@@ -1,8 +1,11 @@
-//! What tests and the lab share: the corpora in `testdata/`, editing traces, and an allocation
-//! counter. No engine depends on it.
+//! What tests and the lab share: the corpora in `testdata/`, editing traces, random numbers,
+//! and an allocation counter. No engine depends on it.
 
 pub mod alloc;
+mod random;
 pub mod trace;
+
+pub use random::Random;
 
 use std::path::{Path, PathBuf};
 

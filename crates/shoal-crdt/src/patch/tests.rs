@@ -24,8 +24,8 @@ fn check_past(doc: &Document, random: &mut Random, seed: u64) {
     let hashes: Vec<ChangeHash> = doc.changes().map(|change| change.hash()).collect();
     for _ in 0..3 {
         let mut heads = || {
-            let count = random.below(3);
-            (0..count).map(|_| hashes[random.below(hashes.len())]).collect::<Vec<_>>()
+            let count = random.place(3);
+            (0..count).map(|_| hashes[random.place(hashes.len())]).collect::<Vec<_>>()
         };
         let (before, after) = (heads(), heads());
         let wanted = everywhere(doc, &before, &after);
@@ -43,7 +43,7 @@ fn check_past(doc: &Document, random: &mut Random, seed: u64) {
 #[test]
 fn patches_of_touched_places_are_all() {
     for seed in 1..120_u64 {
-        let mut random = Random::new(seed);
+        let mut random = Random::seeded(seed);
         let marks = seed % 3 == 0;
         let mut ours = AutoCommit::new(ActorId::new(&[1]));
         let mut objects = vec![ROOT];
@@ -54,7 +54,7 @@ fn patches_of_touched_places_are_all() {
         let mut their_objects = objects.clone();
         for _ in 0..12 {
             let before = ours.heads();
-            for _ in 0..random.below(6) {
+            for _ in 0..random.place(6) {
                 edit(&mut ours, &mut objects, &mut random, marks);
             }
             // The edits that are not committed yet.
@@ -63,12 +63,12 @@ fn patches_of_touched_places_are_all() {
                 Diff::new(&view.doc.graph.full_clock(), view).run().unwrap()
             });
             assert_eq!(ours.edit(|tx| tx.patches()).unwrap(), wanted, "seed {seed}");
-            for _ in 0..random.below(6) {
+            for _ in 0..random.place(6) {
                 edit(&mut theirs, &mut their_objects, &mut random, marks);
             }
-            if random.below(3) == 0 {
+            if random.place(3) == 0 {
                 ours.merge(&mut theirs).unwrap();
-            } else if random.below(3) == 0 {
+            } else if random.place(3) == 0 {
                 theirs.merge(&mut ours).unwrap();
             }
             let doc = ours.document();

@@ -118,8 +118,8 @@ fn past_states_read_the_same_however_they_are_read() {
         TextEncoding::GraphemeCluster,
     ];
     for seed in 1..60_u64 {
-        let mut random = Random::new(seed);
-        let encoding = encodings[random.below(4)];
+        let mut random = Random::seeded(seed);
+        let encoding = encodings[random.place(4)];
         let mut ours = AutoCommit::with_encoding(ActorId::new(&[1]), encoding);
         let mut objects = vec![ROOT];
         for (key, kind) in KEYS.into_iter().zip(KINDS).take(3) {
@@ -128,13 +128,13 @@ fn past_states_read_the_same_however_they_are_read() {
         let mut theirs = ours.fork(ActorId::new(&[2]));
         let mut their_objects = objects.clone();
         for _ in 0..12 {
-            for _ in 0..random.below(5) {
+            for _ in 0..random.place(5) {
                 edit(&mut ours, &mut objects, &mut random, seed % 3 == 0);
             }
-            for _ in 0..random.below(5) {
+            for _ in 0..random.place(5) {
                 edit(&mut theirs, &mut their_objects, &mut random, seed % 3 == 0);
             }
-            match random.below(3) {
+            match random.place(3) {
                 0 => drop(ours.merge(&mut theirs).unwrap()),
                 1 => drop(theirs.merge(&mut ours).unwrap()),
                 _ => drop((ours.commit(), theirs.commit())),

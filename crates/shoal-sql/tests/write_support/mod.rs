@@ -14,29 +14,7 @@ use shoal_sql::{Connection, Value};
 use shoal_store::vfs::{Image, SimVfs};
 use shoal_store::{Access, Mode, Options, Store};
 
-/// A random number generator with the same numbers everywhere (xorshift).
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Random {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    pub(crate) fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
-        from[usize::try_from(self.below(from.len() as u64)).unwrap()]
-    }
-}
+pub(crate) use shoal_testkit::Random;
 
 /// The name of the database on a simulated disk.
 pub(crate) const DB: &str = "db";
@@ -331,8 +309,8 @@ pub(crate) fn any_value(random: &mut Random) -> Value {
     match random.below(12) {
         0 => Value::Null,
         1 => Value::Int(int),
-        2 => Value::Int(random.next() as i64 >> random.below(64)),
-        3 => Value::real(f64::from_bits(random.next())),
+        2 => Value::Int(random.number() as i64 >> random.below(64)),
+        3 => Value::real(f64::from_bits(random.number())),
         4 => Value::Real(int as f64 / [1.0, 2.0, 4.0, 10.0][random.below(4) as usize]),
         5 => Value::Int(random.below(12) as i64 - 6),
         6 => Value::Real(random.below(100_000) as f64 / 1000.0 - 50.0),
