@@ -97,7 +97,8 @@ pub(crate) fn write_value(value: &Value, to: &mut String) {
     }
 }
 
-fn write_text(text: &str, to: &mut String) {
+/// A text as JSON.
+pub(crate) fn write_text(text: &str, to: &mut String) {
     to.push('"');
     for c in text.chars() {
         match c {
@@ -127,6 +128,22 @@ pub(crate) fn read(text: &str) -> Result<Map> {
         Value::Map(map) if reader.at == text.len() => Ok(Arc::unwrap_or_clone(map)),
         _ => Err(reader.wrong("an object")),
     }
+}
+
+/// The texts of an array that has nothing else; `None` for another value.
+pub(crate) fn texts(text: &str) -> Option<Vec<String>> {
+    let mut reader = Reader { text, at: 0 };
+    let mut texts = Vec::new();
+    reader.take("[").then_some(())?;
+    while !reader.take("]") {
+        if !texts.is_empty() {
+            reader.take(",").then_some(())?;
+        }
+        reader.space();
+        texts.push(reader.string().ok()?);
+    }
+    reader.space();
+    (reader.at == text.len()).then_some(texts)
 }
 
 struct Reader<'t> {

@@ -23,6 +23,7 @@ mod lexer;
 mod matcher;
 mod memory;
 mod parser;
+pub mod pgq;
 mod procedure;
 mod query;
 mod run;

@@ -2,6 +2,7 @@
 
 pub(crate) mod attached;
 pub(crate) mod blob;
+mod clauses;
 mod data_version;
 mod follow;
 mod functions;
@@ -42,12 +43,13 @@ use crate::write::{self, TableWriter};
 use crate::{Error, plan};
 use attached::{Databases, Schemas};
 pub use blob::Blob;
+pub use clauses::Clause;
 use data_version::DataVersions;
 pub use follow::TableState;
 pub use keeper::Keeper;
 use keeper::Returned;
 use pinned::Pinned;
-use plans::{Plan, Plans};
+use plans::{Found, Plan, Plans};
 use pragma::Pragma;
 use savepoints::Savepoints;
 use statement::Compiled;
@@ -90,6 +92,8 @@ pub struct Connection {
     silences_triggers: bool,
     /// Who keeps tables of this connection.
     kept: keeper::Kept,
+    /// Clauses of the program's own in a `FROM`.
+    clauses: Vec<Arc<dyn Clause>>,
 }
 
 impl Connection {
@@ -135,6 +139,7 @@ impl Connection {
             reserved: None,
             silences_triggers: false,
             kept: keeper::Kept::default(),
+            clauses: Vec::new(),
         };
         connection.schema()?;
         Ok(connection)
@@ -272,11 +277,28 @@ impl Connection {
     /// [`Error::Syntax`], [`Error::Name`], [`Error::Meaning`] and [`Error::Unsupported`] with the
     /// place in the text; errors of reading the schema.
     pub fn prepare(&mut self, sql: &str) -> Result<Statement, Error> {
-        // A plan without triggers is nobody else's.
-        let found = match self.silences_triggers || self.schemas.own.authorizer.is_some() {
+        let found = self.find_plan(sql);
+        if found.is_none()
+            && !self.clauses.is_empty()
+            && let Some(rewritten) = self.without_clauses(sql)?
+        {
+            let found = self.find_plan(&rewritten.text);
+            let prepared = self.prepare_plain(&rewritten.text, found);
+            return prepared.map_err(|error| rewritten.place(error));
+        }
+        self.prepare_plain(sql, found)
+    }
+
+    /// The plan kept for a text. One without triggers is nobody else's.
+    fn find_plan(&mut self, sql: &str) -> Option<Found> {
+        match self.silences_triggers || self.schemas.own.authorizer.is_some() {
             true => None,
             false => self.plans.find(sql),
-        };
+        }
+    }
+
+    /// Prepares a text without clauses of the program's own, whose plan may have been found.
+    fn prepare_plain(&mut self, sql: &str, found: Option<Found>) -> Result<Statement, Error> {
         let parsed = match found {
             Some(_) => None,
             None => Some(parse_hinted(sql)?),

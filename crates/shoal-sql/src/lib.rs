@@ -40,7 +40,7 @@ mod value;
 mod write;
 
 pub use authorize::{Access, Authorization};
-pub use connection::{Blob, Connection, Keeper, Statement, TableState};
+pub use connection::{Blob, Clause, Connection, Keeper, Statement, TableState};
 pub use error::{ConstraintKind, Error, NameKind, Raise};
 pub use functions::{Aggregate, ArgumentCount, FunctionFlags};
 pub use index_reader::IndexReader;

@@ -74,6 +74,7 @@ impl Database {
     pub fn over_connection(environment: Environment, mut connection: Connection) -> Self {
         connection.reserve_tables(Some(tables::PREFIX));
         past::register(&mut connection);
+        shoal_graph::pgq::register(&mut connection);
         // A connection that had been one of a database has the pending edits of its transaction.
         let known =
             connection.keeper().map(|keeper| Arc::clone(keeper) as Arc<dyn Any + Send + Sync>);

@@ -54,14 +54,19 @@ struct Projection {
 type Written = BTreeSet<(usize, Vec<u8>)>;
 
 impl Database {
-    /// Runs `CREATE PROJECTION` or `DROP PROJECTION`; false for any other statement, which is left
-    /// to [`Database::sql`].
+    /// Runs `CREATE PROJECTION`, `DROP PROJECTION`, `CREATE PROPERTY GRAPH` or `DROP PROPERTY
+    /// GRAPH`; false for any other statement, which is left to [`Database::sql`].
     ///
-    /// Cost: creating reads every document that the projection is from.
+    /// Cost: creating a projection reads every document that it is from.
     ///
     /// # Errors
-    /// [`Error::Definition`] for words that fit nowhere and names that are taken.
+    /// [`Error::Definition`] for words of a projection that fit nowhere and names that are taken;
+    /// [`Error::Sql`] for those of a graph.
     pub fn define(&mut self, sql: &str) -> Result<bool, Error> {
+        if shoal_graph::pgq::is_definition(sql) {
+            shoal_graph::pgq::define(&mut self.connection, sql)?;
+            return Ok(true);
+        }
         let Some(statement) = parse(sql)? else { return Ok(false) };
         let now_ms = self.environment.now_ms();
         self.write(|database| {
@@ -114,7 +119,7 @@ impl Database {
 
     /// True for a text that [`Database::define`] runs, or refuses.
     pub fn is_definition(sql: &str) -> bool {
-        !matches!(parse(sql), Ok(None))
+        shoal_graph::pgq::is_definition(sql) || !matches!(parse(sql), Ok(None))
     }
 
     /// The projections: the name of each, and the statement that made it.

@@ -1,0 +1,519 @@
+//! `CREATE PROPERTY GRAPH`: tables of a user's own as a graph. Its words, and what they mean in the
+//! schema of now.
+//!
+//! ```sql
+//! CREATE PROPERTY GRAPH social
+//!   VERTEX TABLES (person KEY (id) LABEL person PROPERTIES (name, born AS year))
+//!   EDGE TABLES (knows SOURCE KEY (a) REFERENCES person
+//!                      DESTINATION KEY (b) REFERENCES person NO PROPERTIES)
+//! ```
+//!
+//! The statement is kept as a text in `_graph_definition`, and read again by whoever asks the graph.
+
+use shoal_sql::{Connection, Error, Value};
+
+use super::tables::{ColumnNames, Reads, TableFacts, table_facts};
+use super::words::{Words, at_place};
+
+/// The table of definitions.
+pub(super) const DEFINITIONS: &str = "_graph_definition";
+
+/// A statement about a graph.
+#[derive(Debug)]
+pub(super) enum Statement {
+    Create { graph: Written, if_not_exists: bool, or_replace: bool },
+    Drop { name: String, if_exists: bool },
+}
+
+/// A definition as it is written.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) name: String,
+    vertices: Vec<WrittenTable>,
+    edges: Vec<(WrittenTable, WrittenEnd, WrittenEnd)>,
+}
+
+#[derive(Debug)]
+struct WrittenTable {
+    table: String,
+    alias: Option<String>,
+    key: Vec<String>,
+    labels: Vec<(Option<String>, Properties)>,
+    place: usize,
+}
+
+/// The end of an edge: columns of the edge's table, the vertex table's alias, its columns.
+#[derive(Debug)]
+struct WrittenEnd {
+    key: Vec<String>,
+    vertex: String,
+    references: Vec<String>,
+    place: usize,
+}
+
+#[derive(Debug)]
+enum Properties {
+    /// All columns but some.
+    All(Vec<String>),
+    /// Columns, and the names of the properties.
+    Listed(Vec<(String, String)>),
+}
+
+/// True for a text that [`parse`] reads as a statement, or refuses.
+pub(super) fn is_statement(sql: &str) -> bool {
+    let Ok(mut words) = Words::new(sql, false) else { return false };
+    if words.take("CREATE") {
+        if words.take("OR") && !words.take("REPLACE") {
+            return false;
+        }
+    } else if !words.take("DROP") {
+        return false;
+    }
+    words.take("PROPERTY") && words.take("GRAPH")
+}
+
+/// Reads a statement.
+///
+/// # Errors
+/// The first word that fits nowhere.
+pub(super) fn parse(sql: &str) -> Result<Statement, Error> {
+    let mut words = Words::new(sql, false)?;
+    let is_create = words.take("CREATE");
+    let or_replace = is_create && words.take("OR") && words.take("REPLACE");
+    if !is_create {
+        words.expect("DROP")?;
+    }
+    words.expect("PROPERTY")?;
+    words.expect("GRAPH")?;
+    let conditional = words.take("IF");
+    if conditional {
+        if is_create {
+            words.expect("NOT")?;
+        }
+        words.expect("EXISTS")?;
+    }
+    let name = words.expect_name("the name of the graph")?;
+    let statement = if is_create {
+        let graph = written(&mut words, name)?;
+        Statement::Create { graph, if_not_exists: conditional, or_replace }
+    } else {
+        Statement::Drop { name, if_exists: conditional }
+    };
+    words.take_sign(";");
+    match words.peek().text {
+        "" => Ok(statement),
+        _ => Err(words.unexpected("the end of the statement")),
+    }
+}
+
+fn written(words: &mut Words<'_>, name: String) -> Result<Written, Error> {
+    let mut graph = Written { name, vertices: Vec::new(), edges: Vec::new() };
+    if !words.take("VERTEX") && !words.take("NODE") {
+        return Err(words.unexpected("VERTEX TABLES"));
+    }
+    words.expect("TABLES")?;
+    list(words, |words| {
+        let mut table = table(words)?;
+        table.labels = labels(words)?;
+        graph.vertices.push(table);
+        Ok(())
+    })?;
+    if words.take("EDGE") || words.take("RELATIONSHIP") {
+        words.expect("TABLES")?;
+        list(words, |words| {
+            let mut table = table(words)?;
+            words.expect("SOURCE")?;
+            let source = end(words)?;
+            if !words.take("DESTINATION") {
+                words.expect("TARGET")?;
+            }
+            let target = end(words)?;
+            table.labels = labels(words)?;
+            graph.edges.push((table, source, target));
+            Ok(())
+        })?;
+    }
+    Ok(graph)
+}
+
+/// Items in parentheses.
+fn list(
+    words: &mut Words<'_>,
+    mut item: impl FnMut(&mut Words<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    words.expect_sign("(")?;
+    loop {
+        item(words)?;
+        if !words.take_sign(",") {
+            return words.expect_sign(")");
+        }
+    }
+}
+
+fn names(words: &mut Words<'_>) -> Result<Vec<String>, Error> {
+    let mut names = Vec::new();
+    list(words, |words| {
+        names.push(words.expect_name("a column")?);
+        Ok(())
+    })?;
+    Ok(names)
+}
+
+fn table(words: &mut Words<'_>) -> Result<WrittenTable, Error> {
+    let place = words.peek().start;
+    let table = words.expect_name("a table")?;
+    let alias = match words.take("AS") {
+        true => Some(words.expect_name("the table's name in the graph")?),
+        false => None,
+    };
+    let key = if words.take("KEY") { names(words)? } else { Vec::new() };
+    Ok(WrittenTable { table, alias, key, labels: Vec::new(), place })
+}
+
+fn end(words: &mut Words<'_>) -> Result<WrittenEnd, Error> {
+    let place = words.peek().start;
+    let key = match words.take("KEY") {
+        true => {
+            let key = names(words)?;
+            words.expect("REFERENCES")?;
+            key
+        }
+        false => Vec::new(),
+    };
+    let vertex = words.expect_name("a vertex table")?;
+    let references = if words.peek().is_sign("(") { names(words)? } else { Vec::new() };
+    Ok(WrittenEnd { key, vertex, references, place })
+}
+
+fn labels(words: &mut Words<'_>) -> Result<Vec<(Option<String>, Properties)>, Error> {
+    let mut labels = Vec::new();
+    if let Some(properties) = properties(words)? {
+        labels.push((None, properties));
+        return Ok(labels);
+    }
+    loop {
+        let label = if words.take("LABEL") {
+            Some(words.expect_name("a label")?)
+        } else if words.take("DEFAULT") {
+            words.expect("LABEL")?;
+            None
+        } else {
+            break;
+        };
+        labels.push((label, properties(words)?.unwrap_or(Properties::All(Vec::new()))));
+    }
+    if labels.is_empty() {
+        labels.push((None, Properties::All(Vec::new())));
+    }
+    Ok(labels)
+}
+
+fn properties(words: &mut Words<'_>) -> Result<Option<Properties>, Error> {
+    if words.peek().is("NO") && words.ahead(1).is("PROPERTIES") {
+        words.next();
+        words.next();
+        return Ok(Some(Properties::Listed(Vec::new())));
+    }
+    if !words.take("PROPERTIES") {
+        return Ok(None);
+    }
+    let _ = words.take("ARE");
+    if words.take("ALL") {
+        words.expect("COLUMNS")?;
+        let except = if words.take("EXCEPT") { names(words)? } else { Vec::new() };
+        return Ok(Some(Properties::All(except)));
+    }
+    let mut listed = Vec::new();
+    list(words, |words| {
+        let column = words.expect_name("a column")?;
+        let property = match words.take("AS") {
+            true => words.expect_name("a property")?,
+            false => column.clone(),
+        };
+        listed.push((column, property));
+        Ok(())
+    })?;
+    Ok(Some(Properties::Listed(listed)))
+}
+
+/// A graph in the schema of now.
+#[derive(Clone, Debug)]
+pub(crate) struct MappedGraph {
+    pub(crate) name: String,
+    pub(crate) vertices: Vec<ElementTable>,
+    pub(crate) edges: Vec<EdgeTable>,
+}
+
+/// A table of vertices or edges.
+#[derive(Clone, Debug)]
+pub(crate) struct ElementTable {
+    pub(crate) table: String,
+    pub(crate) facts: TableFacts,
+    /// Columns that make an element known: of the primary key, or those of `KEY`.
+    pub(crate) key: Vec<String>,
+    pub(crate) labels: Vec<Label>,
+    /// A table of the graph that `shoal cypher` makes: labels are rows, properties JSON.
+    pub(crate) is_default: bool,
+}
+
+/// A label, and the property and column of each of its properties.
+#[derive(Clone, Debug)]
+pub(crate) struct Label {
+    pub(crate) name: String,
+    pub(crate) properties: Vec<(String, String)>,
+}
+
+/// A table of edges.
+#[derive(Clone, Debug)]
+pub(crate) struct EdgeTable {
+    pub(crate) element: ElementTable,
+    pub(crate) source: EdgeEnd,
+    pub(crate) target: EdgeEnd,
+}
+
+/// Columns of an edge's table that are equal to columns of a vertex's.
+#[derive(Clone, Debug)]
+pub(crate) struct EdgeEnd {
+    pub(crate) columns: Vec<String>,
+    pub(crate) vertex: usize,
+    pub(crate) references: Vec<String>,
+}
+
+impl ElementTable {
+    /// The column of a property; `None` where the table has none of the name.
+    pub(crate) fn property(&self, name: &str) -> Option<&str> {
+        let mut all = self.labels.iter().flat_map(|label| &label.properties);
+        all.find(|(property, _)| property.eq_ignore_ascii_case(name)).map(|(_, column)| &**column)
+    }
+
+    pub(crate) fn has_label(&self, name: &str) -> bool {
+        self.labels.iter().any(|label| label.name.eq_ignore_ascii_case(name))
+    }
+}
+
+/// The graph of a definition.
+///
+/// # Errors
+/// Tables and columns that are not there; an end without a key that no one foreign key tells.
+pub(super) fn resolve(reads: &mut dyn Reads, written: &Written) -> Result<MappedGraph, Error> {
+    let mut names: Vec<String> = Vec::new();
+    let mut vertices = Vec::new();
+    for table in &written.vertices {
+        vertices.push(element(reads, &written.name, table, &mut names)?);
+    }
+    let vertex_names = names.clone();
+    let mut edges = Vec::new();
+    for (table, source, target) in &written.edges {
+        let element = element(reads, &written.name, table, &mut names)?;
+        let mut ends = Vec::new();
+        for end in [source, target] {
+            ends.push(edge_end(&written.name, end, &element, &vertices, &vertex_names)?);
+        }
+        let (Some(target), Some(source)) = (ends.pop(), ends.pop()) else { unreachable!() };
+        edges.push(EdgeTable { element, source, target });
+    }
+    Ok(MappedGraph { name: written.name.clone(), vertices, edges })
+}
+
+fn element(
+    reads: &mut dyn Reads,
+    graph: &str,
+    written: &WrittenTable,
+    names: &mut Vec<String>,
+) -> Result<ElementTable, Error> {
+    let (table, place) = (&written.table, written.place);
+    let Some(facts) = table_facts(reads, table)? else {
+        return Err(at_place(&format!("graph {graph}: there is no table {table}"), place));
+    };
+    let name = written.alias.clone().unwrap_or_else(|| table.clone());
+    if names.iter().any(|other| other.eq_ignore_ascii_case(&name)) {
+        let why = format!("graph {graph} has two tables {name}: AS gives one another name");
+        return Err(at_place(&why, place));
+    }
+    let key = match written.key.is_empty() {
+        true => facts.key(),
+        false => columns(graph, table, &facts, &written.key, place)?,
+    };
+    let mut labels = Vec::new();
+    for (label, properties) in &written.labels {
+        let properties = match properties {
+            Properties::Listed(listed) => {
+                let mut properties = Vec::new();
+                for (column, property) in listed {
+                    let found = columns(graph, table, &facts, std::slice::from_ref(column), place)?;
+                    properties.extend(found.into_iter().map(|column| (property.clone(), column)));
+                }
+                properties
+            }
+            Properties::All(except) => {
+                let except = columns(graph, table, &facts, except, place)?;
+                let all = facts.columns.iter().filter(|column| !except.contains(column));
+                all.map(|column| (column.clone(), column.clone())).collect()
+            }
+        };
+        let label = label.clone().unwrap_or_else(|| name.clone());
+        labels.push(Label { name: label, properties });
+    }
+    let mut seen: Vec<&(String, String)> = Vec::new();
+    for pair in labels.iter().flat_map(|label| &label.properties) {
+        let other = seen.iter().find(|it| it.0.eq_ignore_ascii_case(&pair.0));
+        if other.is_some_and(|other| other.1 != pair.1) {
+            let why = format!("graph {graph}: property {} of {table} is of two columns", pair.0);
+            return Err(at_place(&why, place));
+        }
+        seen.push(pair);
+    }
+    names.push(name);
+    Ok(ElementTable { table: table.clone(), facts, key, labels, is_default: false })
+}
+
+/// Columns of a table, spelled as in its definition.
+fn columns(
+    graph: &str,
+    table: &str,
+    facts: &TableFacts,
+    names: &[String],
+    place: usize,
+) -> Result<Vec<String>, Error> {
+    let known = |name: &String| {
+        facts.columns.find_name(name).cloned().ok_or_else(|| {
+            at_place(&format!("graph {graph}: table {table} has no column {name}"), place)
+        })
+    };
+    names.iter().map(known).collect()
+}
+
+fn edge_end(
+    graph: &str,
+    end: &WrittenEnd,
+    edge: &ElementTable,
+    vertices: &[ElementTable],
+    names: &[String],
+) -> Result<EdgeEnd, Error> {
+    let refused = |why: String| at_place(&format!("graph {graph}: {why}"), end.place);
+    let found = names.iter().position(|name| name.eq_ignore_ascii_case(&end.vertex));
+    let Some(vertex) = found else {
+        return Err(refused(format!("there is no vertex table {}", end.vertex)));
+    };
+    let of = &vertices[vertex];
+    let (key, references) = if end.key.is_empty() {
+        let is_of = |key: &&super::tables::ForeignKey| key.table.eq_ignore_ascii_case(&of.table);
+        let mut keys = edge.facts.foreign_keys.iter().filter(is_of);
+        let (Some(key), None) = (keys.next(), keys.next()) else {
+            return Err(refused(format!(
+                "KEY (...) REFERENCES {} is missing: {} has no foreign key to it, or several",
+                end.vertex, edge.table
+            )));
+        };
+        let references =
+            if key.references.is_empty() { of.facts.key() } else { key.references.clone() };
+        (key.columns.clone(), references)
+    } else {
+        let references =
+            if end.references.is_empty() { of.key.clone() } else { end.references.clone() };
+        (end.key.clone(), references)
+    };
+    if key.len() != references.len() {
+        return Err(refused(format!(
+            "{} columns of {} cannot be equal to {} of {}",
+            key.len(),
+            edge.table,
+            references.len(),
+            of.table
+        )));
+    }
+    Ok(EdgeEnd {
+        columns: columns(graph, &edge.table, &edge.facts, &key, end.place)?,
+        vertex,
+        references: columns(graph, &of.table, &of.facts, &references, end.place)?,
+    })
+}
+
+/// The graph of a name, and the names of the others where there is none.
+///
+/// # Errors
+/// A definition that no longer fits the schema.
+pub(super) fn find(reads: &mut dyn Reads, name: &str) -> Result<Option<MappedGraph>, Error> {
+    let Some(sql) = text_of(reads, name)? else { return Ok(None) };
+    let broken = |error: Error| match error {
+        Error::Meaning { message, .. } => Error::Meaning { message, offset: None },
+        error => error,
+    };
+    let Statement::Create { graph, .. } = parse(&sql).map_err(broken)? else {
+        let message = format!("{DEFINITIONS} has no definition of graph {name} but another text");
+        return Err(Error::Meaning { message, offset: None });
+    };
+    resolve(reads, &graph).map(Some).map_err(broken)
+}
+
+/// The statement that made a graph.
+pub(super) fn text_of(reads: &mut dyn Reads, name: &str) -> Result<Option<String>, Error> {
+    if table_facts(reads, DEFINITIONS)?.is_none() {
+        return Ok(None);
+    }
+    let mut found = None;
+    let sql = format!("SELECT sql FROM {DEFINITIONS} WHERE name = ?1");
+    reads.rows(&sql, &[Value::text(name)], &mut |row| {
+        if let Some(Value::Text(text)) = row.first() {
+            found = Some(String::from_utf8_lossy(text).into_owned());
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Runs a statement in a transaction of its own, or in the open one.
+pub(super) fn run(connection: &mut Connection, sql: &str) -> Result<(), Error> {
+    let statement = parse(sql)?;
+    if let Statement::Create { graph, .. } = &statement {
+        resolve(connection, graph)?;
+    }
+    let (name, exists) = match &statement {
+        Statement::Create { graph, .. } => (&graph.name, text_of(connection, &graph.name)?),
+        Statement::Drop { name, .. } => (name, text_of(connection, name)?),
+    };
+    let exists = exists.is_some();
+    let mut execute = |sql: &str, parameters: &[Value]| {
+        let mut statement = connection.prepare(sql)?;
+        for (at, value) in parameters.iter().enumerate() {
+            statement.bind(at + 1, value.clone())?;
+        }
+        connection.execute(&mut statement).map(drop)
+    };
+    let key = Value::text(&**name);
+    match &statement {
+        Statement::Create { or_replace, if_not_exists, .. } => {
+            if exists && *if_not_exists {
+                return Ok(());
+            }
+            if exists && !or_replace {
+                return Err(at_place(&format!("graph {name} already exists"), 0));
+            }
+            execute("SAVEPOINT _graph", &[])?;
+            let made = execute(
+                &format!(
+                    "CREATE TABLE IF NOT EXISTS {DEFINITIONS}\
+                     (name TEXT PRIMARY KEY COLLATE NOCASE, sql TEXT NOT NULL) WITHOUT ROWID"
+                ),
+                &[],
+            )
+            .and_then(|()| {
+                let text = Value::text(sql.trim());
+                execute(
+                    &format!("INSERT OR REPLACE INTO {DEFINITIONS} VALUES (?1, ?2)"),
+                    &[key, text],
+                )
+            });
+            if made.is_err() {
+                execute("ROLLBACK TO _graph", &[])?;
+            }
+            execute("RELEASE _graph", &[])?;
+            made
+        }
+        Statement::Drop { if_exists, .. } => match (exists, if_exists) {
+            (true, _) => execute(&format!("DELETE FROM {DEFINITIONS} WHERE name = ?1"), &[key]),
+            (false, true) => Ok(()),
+            (false, false) => Err(at_place(&format!("no such property graph: {name}"), 0)),
+        },
+    }
+}

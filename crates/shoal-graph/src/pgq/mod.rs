@@ -1,0 +1,77 @@
+//! SQL/PGQ: tables of a user's own as property graphs, asked by `GRAPH_TABLE` in SQL.
+//!
+//! `CREATE PROPERTY GRAPH` ([`define`]) keeps a definition, read by `definition`. `GRAPH_TABLE` is
+//! a clause that [`register`] gives to a connection: `pattern` reads its text, `lower` and
+//! `expression` make it a query over the graph's tables (`elements`), and SQL's planner does the
+//! rest. A path with a quantifier is a call of the table-valued function `graph_walk` (`walk`).
+
+mod definition;
+mod elements;
+mod expression;
+mod lower;
+mod pattern;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod walk;
+mod words;
+
+use std::sync::Arc;
+
+use shoal_sql::{Clause, Connection, Error};
+
+use definition::MappedGraph;
+use elements::DEFAULT_GRAPH;
+use tables::table_facts;
+
+/// Gives `GRAPH_TABLE` and `graph_walk` to the statements of a connection.
+pub fn register(connection: &mut Connection) {
+    connection.register_clause(Arc::new(GraphTable));
+    connection
+        .create_table_function(walk::function())
+        .expect("graph_walk has a name, and columns of its own");
+}
+
+/// True for a text that [`define`] runs, or refuses.
+pub fn is_definition(sql: &str) -> bool {
+    definition::is_statement(sql)
+}
+
+/// Runs `CREATE PROPERTY GRAPH` or `DROP PROPERTY GRAPH`. The definition is kept in the table
+/// `_graph_definition` of `main`; tables of the graph are not changed.
+///
+/// # Errors
+/// [`Error::Meaning`] with the place of a word that fits nowhere, and of tables and columns that
+/// are not there; errors of writing.
+pub fn define(connection: &mut Connection, sql: &str) -> Result<(), Error> {
+    definition::run(connection, sql)
+}
+
+/// The clause `GRAPH_TABLE (graph MATCH ... COLUMNS (...))`.
+#[derive(Debug)]
+struct GraphTable;
+
+impl Clause for GraphTable {
+    fn word(&self) -> &str {
+        "GRAPH_TABLE"
+    }
+
+    fn query(&self, text: &str, connection: &mut Connection) -> Result<(String, usize), Error> {
+        let table = pattern::parse(text)?;
+        let graph = graph(connection, &table.graph)?;
+        Ok((lower::query(&graph, &table)?, table.length))
+    }
+}
+
+/// The graph of a name.
+fn graph(connection: &mut Connection, name: &str) -> Result<MappedGraph, Error> {
+    if let Some(graph) = definition::find(connection, name)? {
+        return Ok(graph);
+    }
+    let is_default = name.eq_ignore_ascii_case(DEFAULT_GRAPH);
+    if is_default && table_facts(connection, "_graph_node")?.is_some() {
+        return Ok(elements::default_graph());
+    }
+    let message = format!("no such property graph: {name}");
+    Err(Error::Meaning { message, offset: Some(0) })
+}

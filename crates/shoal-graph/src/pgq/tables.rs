@@ -1,0 +1,174 @@
+//! What is asked of a schema: columns, keys and foreign keys of tables.
+
+use shoal_sql::{Connection, Error, ModuleContext, Value, ValueRef};
+
+/// Whoever runs queries: a connection, or the statement of a table-valued function.
+pub(crate) trait Reads {
+    /// Calls `each` with every row of a query.
+    ///
+    /// # Errors
+    /// The query's, and those of `each`.
+    fn rows(
+        &mut self,
+        sql: &str,
+        parameters: &[Value],
+        each: &mut dyn FnMut(&[Value]) -> Result<(), Error>,
+    ) -> Result<(), Error>;
+}
+
+impl Reads for Connection {
+    fn rows(
+        &mut self,
+        sql: &str,
+        parameters: &[Value],
+        each: &mut dyn FnMut(&[Value]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut statement = self.prepare(sql)?;
+        for (at, value) in parameters.iter().enumerate() {
+            statement.bind(at + 1, value.clone())?;
+        }
+        let width = statement.column_count();
+        let mut rows = self.query(&mut statement)?;
+        let mut values = Vec::new();
+        while let Some(row) = rows.next()? {
+            values.clear();
+            values.extend((0..width).map(|column| owned(row.get(column))));
+            each(&values)?;
+        }
+        Ok(())
+    }
+}
+
+impl Reads for ModuleContext<'_> {
+    fn rows(
+        &mut self,
+        sql: &str,
+        parameters: &[Value],
+        each: &mut dyn FnMut(&[Value]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.query(sql, parameters, each)
+    }
+}
+
+pub(crate) fn owned(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Int(number) => Value::Int(number),
+        ValueRef::Real(number) => Value::Real(number),
+        ValueRef::Text(bytes) => Value::Text(bytes.to_vec()),
+        ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+    }
+}
+
+/// A table as a graph sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct TableFacts {
+    pub(crate) columns: Vec<String>,
+    /// Columns of the primary key, in its order; empty where there is none.
+    primary_key: Vec<String>,
+    /// The name of the rowid; `None` in a table without one.
+    pub(crate) rowid: Option<String>,
+    pub(crate) foreign_keys: Vec<ForeignKey>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ForeignKey {
+    pub(crate) table: String,
+    pub(crate) columns: Vec<String>,
+    /// Empty where the parent's primary key is meant.
+    pub(crate) references: Vec<String>,
+}
+
+impl TableFacts {
+    /// A table whose integer primary key is `id`.
+    pub(crate) fn with_id(columns: &[&str]) -> TableFacts {
+        TableFacts {
+            columns: columns.iter().map(|&column| column.to_owned()).collect(),
+            primary_key: vec!["id".to_owned()],
+            rowid: Some("id".to_owned()),
+            foreign_keys: Vec::new(),
+        }
+    }
+
+    /// The columns that make a row known where nothing else is said.
+    pub(crate) fn key(&self) -> Vec<String> {
+        match self.primary_key.is_empty() {
+            true => self.rowid.iter().cloned().collect(),
+            false => self.primary_key.clone(),
+        }
+    }
+}
+
+/// Names of columns, compared as SQL does.
+pub(crate) trait ColumnNames {
+    fn find_name(&self, name: &str) -> Option<&String>;
+}
+
+impl ColumnNames for Vec<String> {
+    fn find_name(&self, name: &str) -> Option<&String> {
+        self.iter().find(|column| column.eq_ignore_ascii_case(name))
+    }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        _ => String::new(),
+    }
+}
+
+/// What a graph asks of a table; `None` where there is none of the name, or a view.
+///
+/// # Errors
+/// Those of reading the schema.
+pub(crate) fn table_facts(reads: &mut dyn Reads, table: &str) -> Result<Option<TableFacts>, Error> {
+    let name = [Value::text(table)];
+    let mut found = None;
+    reads.rows(
+        "SELECT wr FROM pragma_table_list WHERE name = ?1 COLLATE NOCASE AND type = 'table'",
+        &name,
+        &mut |row| {
+            found = Some(row.first() == Some(&Value::Int(1)));
+            Ok(())
+        },
+    )?;
+    let Some(is_without_rowid) = found else { return Ok(None) };
+    let (mut columns, mut keyed, mut integer) = (Vec::new(), Vec::new(), false);
+    reads.rows("SELECT name, type, pk FROM pragma_table_xinfo(?1)", &name, &mut |row| {
+        let [column, declared, Value::Int(place)] = row else { return Ok(()) };
+        columns.push(text(column));
+        if *place > 0 {
+            keyed.push((*place, text(column)));
+            integer = text(declared).eq_ignore_ascii_case("INTEGER");
+        }
+        Ok(())
+    })?;
+    keyed.sort();
+    let primary_key: Vec<String> = keyed.into_iter().map(|(_, column)| column).collect();
+    let rowid = match is_without_rowid {
+        true => None,
+        false if primary_key.len() == 1 && integer => primary_key.first().cloned(),
+        false => {
+            let free = |name: &&str| columns.find_name(name).is_none();
+            ["rowid", "_rowid_", "oid"].iter().find(|name| free(name)).map(|&name| name.to_owned())
+        }
+    };
+    let mut foreign_keys: Vec<(i64, ForeignKey)> = Vec::new();
+    let sql =
+        "SELECT id, \"table\", \"from\", \"to\" FROM pragma_foreign_key_list(?1) ORDER BY id, seq";
+    reads.rows(sql, &name, &mut |row| {
+        let [Value::Int(id), parent, from, to] = row else { return Ok(()) };
+        if foreign_keys.last().is_none_or(|(last, _)| last != id) {
+            let key =
+                ForeignKey { table: text(parent), columns: Vec::new(), references: Vec::new() };
+            foreign_keys.push((*id, key));
+        }
+        if let Some((_, key)) = foreign_keys.last_mut() {
+            key.columns.push(text(from));
+            key.references.extend((*to != Value::Null).then(|| text(to)));
+        }
+        Ok(())
+    })?;
+    let foreign_keys = foreign_keys.into_iter().map(|(_, key)| key).collect();
+    Ok(Some(TableFacts { columns, primary_key, rowid, foreign_keys }))
+}

@@ -1,0 +1,468 @@
+//! `GRAPH_TABLE` beside plain SQL and beside a naive enumeration of walks.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use shoal_sql::{Connection, Value};
+use shoal_store::Store;
+use shoal_testkit::Random;
+
+use super::tables::Reads;
+use super::{define, is_definition, register};
+
+const SOCIAL: &str = "CREATE PROPERTY GRAPH social
+  VERTEX TABLES (
+    person LABEL person PROPERTIES (name, born AS year),
+    place KEY (country, city) LABEL place PROPERTIES ALL COLUMNS EXCEPT (note) LABEL spot NO PROPERTIES)
+  EDGE TABLES (
+    knows SOURCE KEY (a) REFERENCES person (id) DESTINATION KEY (b) REFERENCES person (id),
+    lives SOURCE person DESTINATION KEY (country, city) REFERENCES place LABEL lives_in NO PROPERTIES)";
+
+fn connection() -> Connection {
+    let mut connection = Connection::open(Store::memory()).unwrap();
+    register(&mut connection);
+    connection
+}
+
+fn social() -> Connection {
+    let mut connection = connection();
+    for sql in [
+        "CREATE TABLE person(id INTEGER PRIMARY KEY, name TEXT, born INT, secret TEXT)",
+        "CREATE TABLE place(country TEXT, city TEXT, note TEXT, PRIMARY KEY(country, city)) WITHOUT ROWID",
+        "CREATE TABLE knows(a INT, b INT, since INT)",
+        "CREATE TABLE lives(who INT REFERENCES person, country TEXT, city TEXT)",
+        "INSERT INTO person VALUES (1, 'Ada', 1815, 's'), (2, 'Bob', 1950, 's'), (3, 'Cy', 1970, NULL), (4, 'Di', 1990, 's')",
+        "INSERT INTO place VALUES ('no', 'Oslo', 'x'), ('no', 'Voss', 'y'), ('se', 'Lund', 'z')",
+        "INSERT INTO knows VALUES (1, 2, 2001), (2, 3, 2002), (3, 1, 2003), (3, 4, 2004), (4, 4, 2005), (1, 2, 2006)",
+        "INSERT INTO lives VALUES (1, 'no', 'Oslo'), (2, 'no', 'Oslo'), (3, 'no', 'Voss'), (4, 'se', 'Lund'), (4, 'dk', 'Ry')",
+    ] {
+        execute(&mut connection, sql);
+    }
+    assert!(is_definition(SOCIAL));
+    define(&mut connection, SOCIAL).unwrap();
+    connection
+}
+
+fn execute(connection: &mut Connection, sql: &str) {
+    let mut statement = connection.prepare(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    connection.execute(&mut statement).unwrap();
+}
+
+fn try_ask(connection: &mut Connection, sql: &str) -> Result<Vec<String>, shoal_sql::Error> {
+    let mut found = Vec::new();
+    connection.rows(sql, &[], &mut |row| {
+        let words: Vec<String> = row
+            .iter()
+            .map(|value| match value {
+                Value::Null => "NULL".to_owned(),
+                Value::Text(text) => String::from_utf8_lossy(text).into_owned(),
+                Value::Int(number) => number.to_string(),
+                other => format!("{other:?}"),
+            })
+            .collect();
+        found.push(words.join("|"));
+        Ok(())
+    })?;
+    found.sort();
+    Ok(found)
+}
+
+fn ask(connection: &mut Connection, sql: &str) -> Vec<String> {
+    try_ask(connection, sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
+}
+
+fn refused(connection: &mut Connection, sql: &str) -> String {
+    match try_ask(connection, sql) {
+        Ok(rows) => panic!("{sql} gives {rows:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn patterns_are_joins() {
+    let mut connection = social();
+    for (pattern, rows) in [
+        (
+            "MATCH (a IS person)-[k IS knows]->(b IS person) COLUMNS (a.name AS x, b.name AS y, k.since)",
+            "Ada|Bob|2001 Ada|Bob|2006 Bob|Cy|2002 Cy|Ada|2003 Cy|Di|2004 Di|Di|2005",
+        ),
+        (
+            "MATCH (a:person WHERE a.year > 1960)<-[k]-(b) COLUMNS (a.name AS x, b.name AS y)",
+            "Cy|Bob Di|Cy Di|Di",
+        ),
+        // Any direction: a loop once.
+        (
+            "MATCH (a:person)-[k:knows]-(b:person) WHERE a.name = 'Di' COLUMNS (b.name AS y)",
+            "Cy Di",
+        ),
+        (
+            "MATCH (a)-[:lives_in]->(p:place) COLUMNS (a.name AS x, p.city)",
+            "Ada|Oslo Bob|Oslo Cy|Voss Di|Lund",
+        ),
+        (
+            "MATCH (a)-[:lives_in]->(p)<-[:lives_in]-(b), (a)-[:knows]->(b) COLUMNS (a.name AS x, b.name AS y)",
+            "Ada|Bob Ada|Bob Di|Di",
+        ),
+        // Tables without the property give NULL.
+        (
+            "MATCH (a) COLUMNS (a.name AS x, a.city AS y)",
+            "Ada|NULL Bob|NULL Cy|NULL Di|NULL NULL|Lund NULL|Oslo NULL|Voss",
+        ),
+        (
+            "MATCH (a IS person|spot WHERE a IS LABELED spot) COLUMNS (a.city AS y)",
+            "Lund Oslo Voss",
+        ),
+        ("MATCH (a IS !person & %) COLUMNS (a.city AS y)", "Lund Oslo Voss"),
+        (
+            "MATCH (a)-[k:knows]->(a) COLUMNS (element_id(a) AS x, labels(a) AS y)",
+            "0/4|[\"person\"]",
+        ),
+        (
+            "MATCH p = (a WHERE a.name = 'Ada')->(b)->(c) WHERE SAME(c, a) OR c.name = 'Cy' \
+          COLUMNS (path_length(p) AS n, vertices(p) AS v)",
+            "2|[\"0/1\",\"0/2\",\"0/3\"] 2|[\"0/1\",\"0/2\",\"0/3\"]",
+        ),
+        (
+            "MATCH TRAIL (a)-[x:knows]->(b)-[y:knows]->(c) WHERE a.name = 'Di' COLUMNS (c.name AS z)",
+            "",
+        ),
+        ("MATCH (a)-[x:knows]->(b)-[y:knows]->(c) WHERE a.name = 'Di' COLUMNS (c.name AS z)", "Di"),
+        (
+            "MATCH (a)-[k:knows]-(b) WHERE a IS SOURCE OF k AND NOT b IS DESTINATION OF k COLUMNS (1 AS z)",
+            "",
+        ),
+        ("MATCH (a)-[k:nosuch]->(b) COLUMNS (1 AS z)", ""),
+    ] {
+        let sql = format!("SELECT * FROM GRAPH_TABLE (social {pattern})");
+        let wanted: Vec<&str> = rows.split_whitespace().collect();
+        assert_eq!(ask(&mut connection, &sql), wanted, "{pattern}");
+    }
+    let sql = "SELECT g.y, count(*) FROM GRAPH_TABLE (social MATCH (a)-[:knows]->(b) \
+               COLUMNS (b.name AS y)) AS g JOIN person ON person.name = g.y GROUP BY 1";
+    assert_eq!(ask(&mut connection, sql), ["Ada|1", "Bob|2", "Cy|1", "Di|2"]);
+    // A view keeps SQL that other programs read.
+    execute(
+        &mut connection,
+        "CREATE VIEW friends AS SELECT * FROM GRAPH_TABLE (social \
+        MATCH (a)-[:knows]->(b) COLUMNS (a.name AS x, b.name AS y))",
+    );
+    assert_eq!(ask(&mut connection, "SELECT y FROM friends WHERE x = 'Bob'"), ["Cy"]);
+}
+
+#[test]
+fn paths_are_walked() {
+    let mut connection = social();
+    for (pattern, rows) in [
+        (
+            "MATCH (a WHERE a.name = 'Ada')-[k:knows]->{1,2}(b) COLUMNS (b.name AS y, count(k) AS n, sum(k.since) AS s)",
+            "Bob|1|2001 Bob|1|2006 Cy|2|4003 Cy|2|4008",
+        ),
+        (
+            "MATCH (a WHERE a.name = 'Ada')-[k:knows]->{0}(b) COLUMNS (b.name AS y, count(k) AS n)",
+            "Ada|0",
+        ),
+        ("MATCH (a WHERE a.name = 'Ada')-[:knows]->?(b) COLUMNS (b.name AS y)", "Ada Bob Bob"),
+        (
+            "MATCH p = ANY SHORTEST (a WHERE a.name = 'Ada')-[:knows]->+(b) COLUMNS (b.name AS y, path_length(p) AS n)",
+            "Ada|3 Bob|1 Cy|2 Di|3",
+        ),
+        (
+            "MATCH p = ALL SHORTEST (a WHERE a.name = 'Ada')-[:knows]->*(b) COLUMNS (b.name AS y, path_length(p) AS n)",
+            "Ada|0 Bob|1 Bob|1 Cy|2 Cy|2 Di|3 Di|3",
+        ),
+        (
+            "MATCH p = SHORTEST 3 (a WHERE a.name = 'Di')-[:knows]->+(b) COLUMNS (path_length(p) AS n)",
+            "1 2 3",
+        ),
+        (
+            "MATCH p = SHORTEST 2 GROUPS (a WHERE a.name = 'Ada')-[:knows]->+(b WHERE b.name = 'Bob') COLUMNS (path_length(p) AS n)",
+            "1 1 4 4 4 4",
+        ),
+        (
+            "MATCH ACYCLIC (a WHERE a.name = 'Bob')-[:knows]->+(b) COLUMNS (b.name AS y)",
+            "Ada Cy Di",
+        ),
+        (
+            "MATCH SIMPLE (a WHERE a.name = 'Bob')-[:knows]->+(b) COLUMNS (b.name AS y)",
+            "Ada Bob Bob Cy Di",
+        ),
+        (
+            "MATCH p = TRAIL (a WHERE a.name = 'Cy')-[:knows]->+(b WHERE b.name = 'Di') COLUMNS (path_length(p) AS n)",
+            "1 2 4 4 5 5",
+        ),
+        (
+            "MATCH (a WHERE a.name = 'Ada')((x)-[k:knows]->(y)-[j:knows]->(z) WHERE j.since > ?1){1,2}(b) \
+          COLUMNS (b.name AS q, count(y) AS n, group_concat(y.name, '-') AS ys, max(j.since) AS m)",
+            "Bob|2|Bob-Ada|2006 Bob|2|Bob-Ada|2006 Cy|1|Bob|2002 Cy|1|Bob|2002 Di|2|Bob-Di|2005 Di|2|Bob-Di|2005",
+        ),
+    ] {
+        let sql = format!("SELECT * FROM GRAPH_TABLE (social {pattern})");
+        let sql = sql.replace("?1", "2001");
+        let wanted: Vec<&str> = rows.split_whitespace().collect();
+        assert_eq!(ask(&mut connection, &sql), wanted, "{pattern}");
+    }
+    // Parameters reach the rounds.
+    let mut found = Vec::new();
+    let sql = "SELECT y FROM GRAPH_TABLE (social MATCH (a WHERE a.name = ?1)\
+               -[k:knows WHERE k.since >= ?2]->{1,9}(b) COLUMNS (b.name AS y)) ORDER BY 1";
+    connection
+        .rows(sql, &[Value::text("Bob"), Value::Int(2002)], &mut |row| {
+            found.push(row[0].clone());
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(found.first(), Some(&Value::text("Ada")));
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let mut connection = social();
+    for (sql, words) in [
+        (
+            "SELECT * FROM GRAPH_TABLE (nosuch MATCH (a) COLUMNS (1 AS x))",
+            "no such property graph: nosuch",
+        ),
+        (
+            "SELECT * FROM GRAPH_TABLE (social MATCH (a) COLUMNS (a.secret AS x))",
+            "has a property secret",
+        ),
+        ("SELECT * FROM GRAPH_TABLE (social MATCH (a) COLUMNS (a.name || 'x'))", "AS and a name"),
+        ("SELECT * FROM GRAPH_TABLE (social MATCH (a)-[k]->*(b) COLUMNS (1 AS x))", "upper bound"),
+        (
+            "SELECT * FROM GRAPH_TABLE (social MATCH (a)-[k]->{1,2}(b) COLUMNS (k.since AS x))",
+            "several rounds",
+        ),
+        (
+            "SELECT * FROM GRAPH_TABLE (social MATCH (a)-[k]->(b COLUMNS (1 AS x))",
+            "a closing parenthesis is missing",
+        ),
+        (
+            "SELECT * FROM GRAPH_TABLE (social MATCH (a)-[k]->{2,1}(b) COLUMNS (1 AS x))",
+            "quantifier",
+        ),
+        (
+            "SELECT * FROM GRAPH_TABLE (social MATCH (a)-[a]->(b) COLUMNS (1 AS x))",
+            "something else",
+        ),
+        (
+            "SELECT * FROM GRAPH_TABLE (social MATCH (a) WHERE a.name = ? COLUMNS (1 AS x))",
+            "?1, :name",
+        ),
+        ("SELECT * FROM GRAPH_TABLE (social MATCH (a)", "a closing parenthesis is missing"),
+    ] {
+        let message = refused(&mut connection, sql);
+        assert!(message.contains(words), "{sql}: {message}");
+    }
+    for (sql, words) in [
+        (SOCIAL, "already exists"),
+        ("CREATE PROPERTY GRAPH g VERTEX TABLES (nosuch)", "there is no table nosuch"),
+        ("CREATE PROPERTY GRAPH g VERTEX TABLES (person PROPERTIES (age))", "no column age"),
+        ("CREATE PROPERTY GRAPH g VERTEX TABLES (person, person)", "two tables person"),
+        (
+            "CREATE PROPERTY GRAPH g VERTEX TABLES (person) EDGE TABLES (knows SOURCE person DESTINATION person)",
+            "no foreign key",
+        ),
+        ("CREATE PROPERTY GRAPH g VERTEX TABLES (person) extra", "the end of the statement"),
+        ("DROP PROPERTY GRAPH g", "no such property graph"),
+    ] {
+        let message = define(&mut connection, sql).unwrap_err().to_string();
+        assert!(message.contains(words), "{sql}: {message}");
+    }
+    define(&mut connection, "CREATE PROPERTY GRAPH IF NOT EXISTS Social VERTEX TABLES (person)")
+        .unwrap();
+    define(&mut connection, "CREATE OR REPLACE PROPERTY GRAPH Social VERTEX TABLES (place)")
+        .unwrap();
+    let sql = "SELECT * FROM GRAPH_TABLE (social MATCH (a) COLUMNS (a.city))";
+    assert_eq!(ask(&mut connection, sql).len(), 3);
+    execute(&mut connection, "DROP TABLE place");
+    let message = refused(&mut connection, sql);
+    assert!(message.contains("there is no table place"), "{message}");
+    define(&mut connection, "DROP PROPERTY GRAPH social").unwrap();
+    define(&mut connection, "DROP PROPERTY GRAPH IF EXISTS social").unwrap();
+}
+
+/// An edge: its place, its ends.
+type Edges = Vec<(usize, usize)>;
+
+/// All walks of 0 to `max` edges from a vertex, as vertices and edges.
+fn walks(edges: &Edges, start: usize, max: usize) -> Vec<(Vec<usize>, Vec<usize>)> {
+    let mut all = vec![(vec![start], Vec::new())];
+    let mut from = 0;
+    for _ in 0..max {
+        let until = all.len();
+        for at in from..until {
+            for (edge, &(a, b)) in edges.iter().enumerate() {
+                if all[at].0.last() == Some(&a) {
+                    let (mut vertices, mut walked) = all[at].clone();
+                    vertices.push(b);
+                    walked.push(edge);
+                    all.push((vertices, walked));
+                }
+            }
+        }
+        from = until;
+    }
+    all
+}
+
+fn is_set(list: &[usize]) -> bool {
+    list.iter().enumerate().all(|(at, one)| !list[..at].contains(one))
+}
+
+/// The lengths of wanted paths by their last vertex, sorted.
+fn naive(edges: &Edges, start: usize, mode: &str, (min, max): (usize, usize)) -> Vec<String> {
+    let most = match mode {
+        "" => max,
+        // Longer than any shortest path that is wanted.
+        _ => max.min(7),
+    };
+    let mut found: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (vertices, walked) in walks(edges, start, most) {
+        let closed = vertices.len() > 1 && vertices.first() == vertices.last();
+        let fits = match mode {
+            "TRAIL" => is_set(&walked),
+            "ACYCLIC" => is_set(&vertices),
+            "SIMPLE" => is_set(&vertices[usize::from(closed)..]),
+            _ => true,
+        };
+        if fits && walked.len() >= min && walked.len() <= max {
+            found.entry(vertices[vertices.len() - 1]).or_default().push(walked.len());
+        }
+    }
+    let mut rows = Vec::new();
+    for (vertex, mut lengths) in found {
+        lengths.sort_unstable();
+        let least = lengths[0];
+        match mode {
+            "ANY SHORTEST" | "ANY" => lengths.truncate(1),
+            "ALL SHORTEST" => lengths.retain(|length| *length == least),
+            "SHORTEST 3" => lengths.truncate(3),
+            "SHORTEST 2 GROUPS" => {
+                let next = lengths.iter().find(|length| **length > least).copied().unwrap_or(least);
+                lengths.retain(|length| *length <= next);
+            }
+            _ => {}
+        }
+        rows.extend(lengths.into_iter().map(|length| format!("{vertex}|{length}")));
+    }
+    rows.sort();
+    rows
+}
+
+#[test]
+fn random_graphs_have_the_paths_of_an_enumeration() {
+    let count: u64 = std::env::var("SHOAL_GRAPHS_RANDOM").map_or(25, |text| text.parse().unwrap());
+    for seed in 0..count {
+        let mut random = Random::seeded(seed);
+        let mut connection = connection();
+        let vertices = 1 + random.place(4);
+        let edges: Edges = (0..random.place(7))
+            .map(|_| (random.place(vertices), random.place(vertices)))
+            .collect();
+        // Two tables of vertices, one without rowids, and edges of each pair of tables.
+        execute(&mut connection, "CREATE TABLE v0(id INTEGER PRIMARY KEY)");
+        execute(
+            &mut connection,
+            "CREATE TABLE v1(k TEXT, id INT, PRIMARY KEY(k, id)) WITHOUT ROWID",
+        );
+        let table = |vertex: usize| vertex % 2;
+        for vertex in 0..vertices {
+            let values = if table(vertex) == 0 { "" } else { "'k', " };
+            execute(
+                &mut connection,
+                &format!("INSERT INTO v{} VALUES ({values}{vertex})", table(vertex)),
+            );
+        }
+        let mut tables = Vec::new();
+        for (a, b) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let name = format!("e{a}{b}");
+            execute(&mut connection, &format!("CREATE TABLE {name}(a INT, b INT, k TEXT)"));
+            for (from, to) in edges.iter().filter(|(x, y)| (table(*x), table(*y)) == (a, b)) {
+                execute(&mut connection, &format!("INSERT INTO {name} VALUES ({from}, {to}, 'k')"));
+            }
+            let end = |at: usize, column: &str| match at {
+                0 => format!("KEY ({column}) REFERENCES v0"),
+                _ => format!("KEY (k, {column}) REFERENCES v1"),
+            };
+            tables.push(format!(
+                "{name} SOURCE {} DESTINATION {} LABEL e",
+                end(a, "a"),
+                end(b, "b")
+            ));
+        }
+        let sql = format!(
+            "CREATE PROPERTY GRAPH g VERTEX TABLES (v0 LABEL v, v1 LABEL v PROPERTIES (id)) \
+             EDGE TABLES ({})",
+            tables.join(", ")
+        );
+        define(&mut connection, &sql).unwrap();
+        let start = random.place(vertices);
+        for mode in [
+            "",
+            "TRAIL",
+            "ACYCLIC",
+            "SIMPLE",
+            "ANY SHORTEST",
+            "ANY",
+            "ALL SHORTEST",
+            "SHORTEST 3",
+            "SHORTEST 2 GROUPS",
+        ] {
+            let min = random.place(3);
+            let max = min + random.place(3);
+            let unbounded =
+                !mode.is_empty() && mode != "SHORTEST 3" && mode != "SHORTEST 2 GROUPS" && min < 2;
+            let (quantifier, bounds) = match unbounded && random.place(2) == 0 {
+                true => (format!("{{{min},}}"), (min, 7)),
+                false => (format!("{{{min},{max}}}"), (min, max)),
+            };
+            let sql = format!(
+                "SELECT * FROM GRAPH_TABLE (g MATCH p = {mode} (x WHERE x.id = {start})-[e:e]->{quantifier}(y) \
+                 COLUMNS (y.id AS y, path_length(p) AS n))"
+            );
+            let wanted = naive(&edges, start, mode, bounds);
+            assert_eq!(ask(&mut connection, &sql), wanted, "seed {seed}: {edges:?}: {sql}");
+        }
+        // A pattern without quantifiers, each edge in a direction of its own.
+        let arrows = ["->", "<-", "-"];
+        let chosen: Vec<&str> = (0..1 + random.place(3)).map(|_| random.pick(&arrows)).collect();
+        let pattern: String = chosen
+            .iter()
+            .enumerate()
+            .map(|(at, arrow)| match *arrow {
+                "->" => format!("-[:e]->(n{})", at + 1),
+                "<-" => format!("<-[:e]-(n{})", at + 1),
+                _ => format!("-[:e]-(n{})", at + 1),
+            })
+            .collect();
+        let mut rows: Vec<Vec<usize>> = (0..vertices).map(|vertex| vec![vertex]).collect();
+        for arrow in &chosen {
+            let mut next = Vec::new();
+            for row in rows {
+                let last = row[row.len() - 1];
+                for &(a, b) in &edges {
+                    let mut ends = Vec::new();
+                    ends.extend((*arrow != "<-" && a == last).then_some(b));
+                    ends.extend(
+                        (*arrow != "->" && b == last && (a != b || *arrow == "<-")).then_some(a),
+                    );
+                    next.extend(ends.into_iter().map(|end| [&row[..], &[end]].concat()));
+                }
+            }
+            rows = next;
+        }
+        let mut wanted: Vec<String> = rows
+            .iter()
+            .map(|row| row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|"))
+            .collect();
+        wanted.sort();
+        let columns: Vec<String> =
+            (0..=chosen.len()).map(|at| format!("n{at}.id AS c{at}")).collect();
+        let sql = format!(
+            "SELECT * FROM GRAPH_TABLE (g MATCH (n0){pattern} COLUMNS ({}))",
+            columns.join(", ")
+        );
+        assert_eq!(ask(&mut connection, &sql), wanted, "seed {seed}: {edges:?}: {sql}");
+    }
+}
