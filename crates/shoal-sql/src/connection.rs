@@ -19,6 +19,7 @@ pub(crate) mod statement;
 mod states;
 mod store_pragma;
 mod vacuum;
+mod virtual_tables;
 
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ use crate::kept::RowKeeper;
 use crate::parse::ast::{Conflict, DropKind, Explain, Name, ObjectName, Stmt, TransactionMode};
 use crate::parse::{Hint, Parsed, hint, parse};
 use crate::reader::TableReader;
-use crate::schema::{AttachedSnapshots, BESIDE, MAIN, Schema, Snapshot, Txns};
+use crate::schema::{AttachedSnapshots, BESIDE, MAIN, Schema, Snapshot, Txns, VirtualWriters};
 use crate::session::forced::Forced;
 use crate::session::{
     Control, Counts, Environment, Interrupter, Limits, Session, StatementSession, TransactionHooks,
@@ -94,6 +95,8 @@ pub struct Connection {
     kept: keeper::Kept,
     /// Clauses of the program's own in a `FROM`.
     clauses: Vec<Arc<dyn Clause>>,
+    /// The writers of virtual tables in the open transaction.
+    virtual_writers: VirtualWriters,
 }
 
 impl Connection {
@@ -140,6 +143,7 @@ impl Connection {
             silences_triggers: false,
             kept: keeper::Kept::default(),
             clauses: Vec::new(),
+            virtual_writers: VirtualWriters::default(),
         };
         connection.schema()?;
         Ok(connection)
@@ -485,6 +489,8 @@ impl Connection {
                 return Err(references::failed().error);
             }
             self.ask(|keeper, connection| keeper.commit(connection))?;
+            self.flush_virtual()?;
+            self.virtual_writers.clear();
         }
         let Some(transaction) = self.transaction.take() else {
             return Err(meaning("cannot commit - no transaction is active"));
@@ -578,6 +584,7 @@ impl Connection {
         };
         self.outstanding = Outstanding::default();
         self.savepoints = Savepoints::default();
+        self.virtual_writers.clear();
         let states = &mut self.states;
         self.databases.writers().for_each(|(database, _)| states.changed(database));
         self.databases.end();
@@ -598,7 +605,7 @@ impl Connection {
             self.begin(Mode::Read)?;
             self.savepoints.began = true;
         }
-        let kept = self.keepers_moment();
+        let kept = (self.keepers_moment(), self.virtual_moments()?);
         let writers = writers(&mut self.transaction, &mut self.databases);
         self.savepoints.push(name, writers, self.outstanding, kept)
     }
@@ -607,14 +614,17 @@ impl Connection {
         if self.transaction.is_none() {
             return self.savepoints.find(name).map(drop);
         }
+        self.flush_virtual()?;
         let kept = self.savepoints.kept_of(name);
         let writers = writers(&mut self.transaction, &mut self.databases);
         if self.savepoints.release(name, writers)? {
             return self.commit();
         }
-        if let (Some(kept), Some(keeper)) = (kept, &self.kept.keeper) {
+        let Some((kept, moments)) = kept else { return Ok(()) };
+        if let Some(keeper) = &self.kept.keeper {
             keeper.release(kept);
         }
+        self.virtual_writers.release(None, &moments);
         Ok(())
     }
 
@@ -625,9 +635,11 @@ impl Connection {
         let writers = writers(&mut self.transaction, &mut self.databases);
         let kept;
         (self.outstanding, kept) = self.savepoints.rollback_to(name, writers, self.outstanding)?;
+        let (kept, moments) = kept;
         if let Some(keeper) = &self.kept.keeper {
             keeper.rollback_to(kept);
         }
+        self.virtual_writers.rollback_to(None, &moments);
         let states = &mut self.states;
         for (database, _) in self::writers(&mut self.transaction, &mut self.databases) {
             states.changed(database);
@@ -709,6 +721,8 @@ impl Connection {
             outstanding: &mut self.outstanding,
             scratch: &mut self.scratch,
             keeper: None,
+            writers: &mut self.virtual_writers,
+            flushes: false,
         };
         TableWriter::new(running, table)
     }
@@ -761,6 +775,10 @@ impl Connection {
 
     /// Runs a statement that writes.
     fn execute_write(&mut self, statement: &mut Statement) -> Result<Returned, write::Failure> {
+        if !self.virtual_writers.is_empty() {
+            self.flush_virtual_but(&statement.plan.compiled)?;
+        }
+        let flushes = self.transaction.is_none();
         self.control.begin();
         let kept_by = self.kept.keeper.clone().filter(|_| self.asks_keeper(statement));
         if !self.databases.is_empty() {
@@ -810,6 +828,8 @@ impl Connection {
                 outstanding,
                 scratch,
                 keeper: kept_by.as_ref().map(|keeper| &**keeper as &dyn RowKeeper),
+                writers: &mut connection.virtual_writers,
+                flushes,
             };
             let counts_changes = plan.changes_rows(running.outstanding.defers_all);
             let result = write::execute(plan, running);
@@ -892,6 +912,7 @@ impl Connection {
             self.databases.end();
             // Of a statement in `main` the transaction is the connection's own.
             self.transaction = None;
+            self.virtual_writers.clear();
             transaction.rollback();
             // Another connection may give the next schema the number that this one's had.
             self.schemas.forget();
@@ -1105,7 +1126,7 @@ fn compile(
         | Stmt::CreateView(_)
         | Stmt::CreateTrigger(_)
         | Stmt::Reindex(_)
-        | Stmt::CreateVirtualTable { .. }
+        | Stmt::CreateVirtualTable(_)
         | Stmt::AlterTable(_)
         | Stmt::Analyze(_)
         | Stmt::Drop { .. } => Compiled::Write(write::prepare(schema, parsed, sql)?),
@@ -1129,7 +1150,7 @@ fn authorize(schema: &Schema, stmt: &Stmt) -> Result<(), Error> {
         Stmt::CreateIndex(create) => named("CREATE INDEX", Some(&create.name)),
         Stmt::CreateView(create) => named("CREATE VIEW", Some(&create.name)),
         Stmt::CreateTrigger(create) => named("CREATE TRIGGER", Some(&create.name)),
-        Stmt::CreateVirtualTable { name, .. } => named("CREATE VIRTUAL TABLE", Some(name)),
+        Stmt::CreateVirtualTable(create) => named("CREATE VIRTUAL TABLE", Some(&create.name)),
         Stmt::Reindex(name) => named("REINDEX", name.as_ref()),
         Stmt::Analyze(name) => named("ANALYZE", name.as_ref()),
         Stmt::AlterTable(alter) => named("ALTER TABLE", Some(&alter.table)),

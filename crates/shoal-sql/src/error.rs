@@ -93,6 +93,14 @@ pub enum Error {
         /// The fault of the object.
         why: String,
     },
+    /// A shadow table with content never written by the virtual table's module.
+    #[error("virtual table {table} is corrupt: {why}")]
+    CorruptVirtual {
+        /// The virtual table.
+        table: String,
+        /// The fault and its place.
+        why: String,
+    },
     /// A value of another type than its column of a `STRICT` table.
     #[error("cannot store {class} value in {declared} column {place}")]
     Datatype {
@@ -139,6 +147,8 @@ pub enum ConstraintKind {
     Check,
     /// `FOREIGN KEY`.
     ForeignKey,
+    /// A rule of a virtual table, whose module is named.
+    Virtual(&'static str),
 }
 
 impl fmt::Display for ConstraintKind {
@@ -148,6 +158,7 @@ impl fmt::Display for ConstraintKind {
             ConstraintKind::NotNull => "NOT NULL",
             ConstraintKind::Check => "CHECK",
             ConstraintKind::ForeignKey => "FOREIGN KEY",
+            ConstraintKind::Virtual(module) => module,
         })
     }
 }
@@ -198,6 +209,8 @@ pub enum NameKind {
     Savepoint,
     /// A trigger.
     Trigger,
+    /// A module of virtual tables.
+    Module,
 }
 
 impl fmt::Display for NameKind {
@@ -211,6 +224,7 @@ impl fmt::Display for NameKind {
             NameKind::Database => "database",
             NameKind::Savepoint => "savepoint",
             NameKind::Trigger => "trigger",
+            NameKind::Module => "module",
         })
     }
 }

@@ -54,6 +54,11 @@ pub use rows::{Row, Rows};
 pub use schema::{
     Column, Index, Module, ModuleContext, ModuleRows, Object, PAST_MODULE, Schema, Table, View,
 };
+pub use schema::{
+    ConstraintOp, Definition, IndexChoice, IndexConstraint, IndexOrder, IndexRequest, OnConflict,
+    ShadowRows, ShadowTable, TableModule, TableReads, TableWrites, Taken, VirtualColumn,
+    VirtualCursor, VirtualDefinition, VirtualRow, VirtualTable, VirtualWriter,
+};
 #[doc(hidden)]
 pub use session::forced::{Forced, ForcedAccess, ForcedCarrier, ForcedChoice, ForcedJoin};
 pub use session::{

@@ -13,7 +13,7 @@ use crate::error::ConstraintKind;
 pub struct ResultCode(u16);
 
 /// Numbers and names of the codes that errors of this crate have.
-const NAMES: [(ResultCode, &str); 25] = [
+const NAMES: [(ResultCode, &str); 26] = [
     (ResultCode::ERROR, "SQLITE_ERROR"),
     (ResultCode::BUSY, "SQLITE_BUSY"),
     (ResultCode::READONLY, "SQLITE_READONLY"),
@@ -21,6 +21,7 @@ const NAMES: [(ResultCode, &str); 25] = [
     (ResultCode::INTERRUPT, "SQLITE_INTERRUPT"),
     (ResultCode::IOERR, "SQLITE_IOERR"),
     (ResultCode::CORRUPT, "SQLITE_CORRUPT"),
+    (ResultCode::CORRUPT_VTAB, "SQLITE_CORRUPT_VTAB"),
     (ResultCode::FULL, "SQLITE_FULL"),
     (ResultCode::CANTOPEN, "SQLITE_CANTOPEN"),
     (ResultCode::CANTOPEN_ISDIR, "SQLITE_CANTOPEN_ISDIR"),
@@ -50,6 +51,7 @@ impl ResultCode {
     pub const INTERRUPT: ResultCode = ResultCode(9);
     pub const IOERR: ResultCode = ResultCode(10);
     pub const CORRUPT: ResultCode = ResultCode(11);
+    pub const CORRUPT_VTAB: ResultCode = ResultCode(267);
     pub const FULL: ResultCode = ResultCode(13);
     pub const CANTOPEN: ResultCode = ResultCode(14);
     pub const CANTOPEN_ISDIR: ResultCode = ResultCode(526);
@@ -105,7 +107,9 @@ impl Error {
                 ConstraintKind::NotNull => ResultCode::CONSTRAINT_NOTNULL,
                 ConstraintKind::Check => ResultCode::CONSTRAINT_CHECK,
                 ConstraintKind::ForeignKey => ResultCode::CONSTRAINT_FOREIGNKEY,
+                ConstraintKind::Virtual(_) => ResultCode::CONSTRAINT,
             },
+            Error::CorruptVirtual { .. } => ResultCode::CORRUPT_VTAB,
             Error::Datatype { .. } => ResultCode::CONSTRAINT_DATATYPE,
             Error::CommitRefused => ResultCode::CONSTRAINT_COMMITHOOK,
             Error::Raised { .. } => ResultCode::CONSTRAINT_TRIGGER,

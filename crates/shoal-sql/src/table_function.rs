@@ -7,7 +7,7 @@ use crate::exec::for_each_row;
 use crate::parse::ast::Stmt;
 use crate::parse::parse;
 use crate::plan;
-use crate::schema::{Module, ModuleContext, ModuleRows};
+use crate::schema::{Module, ModuleContext, ModuleRows, TableReads};
 use crate::value::Value;
 
 /// Rows of a table-valued function: one value for each column, missing ones NULL, in the order of
@@ -216,5 +216,27 @@ impl ModuleContext<'_> {
         };
         let program = plan::plan(schema, select, Some(self.txns))?;
         for_each_row(&program, (self.txns, Some(schema)), self.session, parameters, each)
+    }
+}
+
+impl TableReads<'_> {
+    /// Runs a query within the statement, as [`ModuleContext::query`] does: for what is found
+    /// elsewhere than in shadow tables. Names without a database are looked up as in any statement.
+    ///
+    /// # Errors
+    /// Errors of preparing and running the query.
+    pub fn query(
+        &self,
+        sql: &str,
+        parameters: &[Value],
+        each: impl FnMut(&[Value]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let (schema, txns, session) = self.parts();
+        let parsed = parse(sql)?;
+        let Stmt::Select(select) = &parsed.stmt else {
+            return Err(Error::Misuse { what: "a module runs queries, no other statements" });
+        };
+        let program = plan::plan(schema, select, Some(txns))?;
+        for_each_row(&program, (txns, Some(schema)), session, parameters, each)
     }
 }

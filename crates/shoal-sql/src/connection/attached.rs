@@ -9,7 +9,9 @@ use super::pinned::Pinned;
 use crate::Error;
 use crate::error::NameKind;
 use crate::functions::Own;
-use crate::schema::{BESIDE, Beside, FileOf, Flags, Registered, Schema, Snapshot, TEMP};
+use crate::schema::{
+    BESIDE, Beside, FileOf, Flags, Registered, Schema, Snapshot, TEMP, TableModules,
+};
 
 /// As many as SQLite allows by default.
 const ATTACHED_MAX: usize = 10;
@@ -46,6 +48,8 @@ pub(crate) struct Schemas {
     pub(crate) own: Own,
     /// What the connection's pragmas set.
     pub(crate) flags: Flags,
+    /// The modules of virtual tables.
+    pub(crate) table_modules: TableModules,
 }
 
 impl Databases {
@@ -255,7 +259,9 @@ impl Schemas {
     pub(crate) fn forget(&mut self) {
         let registered = std::mem::take(&mut self.registered);
         let own = std::mem::take(&mut self.own);
-        *self = Schemas { registered, own, flags: self.flags, ..Schemas::default() };
+        let table_modules = std::mem::take(&mut self.table_modules);
+        let flags = self.flags;
+        *self = Schemas { registered, own, flags, table_modules, ..Schemas::default() };
     }
 
     /// The schema that statements were last prepared for.
@@ -281,6 +287,7 @@ impl Schemas {
         if self.main.as_ref().is_none_or(|schema| schema.cookie() != txn.schema_cookie()) {
             let file = FileOf { txn, store, database: crate::schema::MAIN };
             let schema = Schema::load(&file)?.with_modules(super::pragma_tables::modules());
+            let schema = schema.with_table_modules(self.table_modules.clone());
             self.main = Some(Arc::new(schema.with_flags(self.flags).with_own(self.own.clone())));
             self.whole = None;
         }
@@ -304,7 +311,8 @@ impl Schemas {
         }
         let database = place + BESIDE;
         let file = FileOf { txn, store: databases.store_of(database)?, database };
-        *known = Some(Arc::new(Schema::load(&file)?.with_own(self.own.clone())));
+        let schema = Schema::load(&file)?.with_own(self.own.clone());
+        *known = Some(Arc::new(schema.with_table_modules(self.table_modules.clone())));
         self.whole = None;
         Ok(())
     }

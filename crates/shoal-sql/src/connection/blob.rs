@@ -87,7 +87,8 @@ impl Connection {
             Some(Object::View(view)) => {
                 return Err(refused(format!("cannot open view: {}", view.name)));
             }
-            Some(Object::Virtual { name, .. }) => {
+            Some(Object::Virtual(known)) => {
+                let name = known.name();
                 return Err(refused(format!("cannot open virtual table: {name}")));
             }
             Some(Object::Damaged { name, why }) => {

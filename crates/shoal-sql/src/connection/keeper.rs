@@ -152,7 +152,7 @@ impl Connection {
         self.begin_to_write()?;
         let open = "the transaction of a kept statement is open";
         self.ask(|keeper, connection| keeper.begin(connection))?;
-        let moment = self.keepers_moment();
+        let (moment, moments) = (self.keepers_moment(), self.virtual_moments()?);
         let savepoint = self.transaction.as_mut().expect(open).savepoint()?;
         let done = self.execute_write(statement);
         if self.transaction.is_none() {
@@ -167,8 +167,10 @@ impl Connection {
             if let Some(keeper) = &self.kept.keeper {
                 keeper.rollback_to(moment);
             }
+            self.virtual_writers.rollback_to(None, &moments);
         }
         self.transaction.as_mut().expect(open).release(savepoint)?;
+        self.virtual_writers.release(None, &moments);
         if let Some(keeper) = &self.kept.keeper {
             keeper.release(moment);
         }

@@ -10,7 +10,8 @@ use crate::Error;
 use crate::error::NameKind;
 use crate::parse::ast::{Name, ObjectName, PragmaArgument};
 use crate::schema::{
-    Flags, Index, IndexOrigin, IndexSource, MAIN, Object, Schema, TEMP, Table, Txns,
+    Flags, Index, IndexOrigin, IndexSource, MAIN, Object, Schema, TEMP, Table, Txns, VirtualColumn,
+    VirtualDefinition,
 };
 use crate::value::{Value, to_int};
 use crate::write::{foreign_keys, integrity};
@@ -624,6 +625,9 @@ fn int(number: usize) -> Value {
 }
 
 fn table_info(schema: &Schema, name: &str, hidden: bool) -> Vec<Vec<Value>> {
+    if let Some(Object::Virtual(definition)) = schema.object(name) {
+        return virtual_info(schema, definition, hidden);
+    }
     let Some(table) = schema.table(name) else { return view_info(schema, name, hidden) };
     let mut rows = Vec::new();
     for (cid, column) in table.columns.iter().enumerate() {
@@ -649,6 +653,21 @@ fn table_info(schema: &Schema, name: &str, hidden: bool) -> Vec<Vec<Value>> {
         rows.push(row);
     }
     rows
+}
+
+/// The columns of a virtual table, where its module opens it.
+fn virtual_info(schema: &Schema, table: &VirtualDefinition, hidden: bool) -> Vec<Vec<Value>> {
+    let columns = table.columns_in(schema).unwrap_or_default();
+    let shown = columns.into_iter().filter(|column| hidden || !column.hidden).enumerate();
+    let row = |(cid, column): (usize, VirtualColumn)| {
+        let (name, declared) = (column.name.into(), column.declared_type.into());
+        let mut row = vec![int(cid), name, declared, Value::Int(0), Value::Null, Value::Int(0)];
+        if hidden {
+            row.push(Value::Int(column.hidden.into()));
+        }
+        row
+    };
+    shown.map(row).collect()
 }
 
 /// A view's columns, where it can be planned.
@@ -712,7 +731,10 @@ fn table_list(database: &str, schema: &Schema, only: Option<&str>) -> Vec<Vec<Va
                 let query = crate::resolve::Resolver::new(schema).query(&view.select);
                 ("view", query.map_or(0, |query| query.columns.len()), false, false)
             }
-            Object::Virtual { .. } => ("virtual", 0, false, false),
+            Object::Virtual(known) => {
+                let columns = known.columns_in(schema).map_or(0, |columns| columns.len());
+                ("virtual", columns, false, false)
+            }
             Object::Damaged { .. } => ("table", 0, false, false),
         };
         vec![

@@ -22,7 +22,10 @@ impl Connection {
     /// What the statement is refused for when the schema changed since it was prepared; what it
     /// raises; what is wrong with the file.
     pub fn query<'c>(&'c mut self, statement: &'c mut Statement) -> Result<Rows<'c>, Error> {
-        if !matches!(statement.plan.compiled, Compiled::Query(_)) || !self.databases.is_empty() {
+        if !matches!(statement.plan.compiled, Compiled::Query(_))
+            || !self.databases.is_empty()
+            || !self.virtual_writers.is_empty()
+        {
             return self.query_other(statement);
         }
         self.control.begin();
@@ -91,6 +94,9 @@ impl Connection {
         if !gives_rows {
             self.execute(statement)?;
             return Ok(Rows::of_values(0, &[]));
+        }
+        if !self.virtual_writers.is_empty() {
+            self.flush_virtual_but(&statement.plan.compiled)?;
         }
         self.control.begin();
         if let Compiled::Pragma(pragma) = &statement.plan.compiled

@@ -22,9 +22,12 @@ struct Named {
     /// back to.
     moments: Vec<(usize, Savepoint)>,
     outstanding: Outstanding,
-    /// The moment of the keeper of kept tables.
-    kept: usize,
+    /// The moment of the keeper of kept tables, and those of the writers of virtual tables.
+    kept: Moments,
 }
+
+/// The moment of the keeper of kept tables, and those of the writers of virtual tables.
+pub(crate) type Moments = (usize, Vec<usize>);
 
 impl Savepoints {
     /// Marks this moment in the databases being written, by their numbers.
@@ -36,7 +39,7 @@ impl Savepoints {
         name: &Name,
         writers: impl Iterator<Item = (usize, &'t mut Transaction)>,
         outstanding: Outstanding,
-        kept: usize,
+        kept: Moments,
     ) -> Result<(), Error> {
         let mut moments = Vec::new();
         for (database, transaction) in writers {
@@ -88,8 +91,8 @@ impl Savepoints {
     }
 
     /// The keeper's moment of the savepoint called `name`.
-    pub(crate) fn kept_of(&self, name: &Name) -> Option<usize> {
-        self.find(name).ok().map(|place| self.open[place].kept)
+    pub(crate) fn kept_of(&self, name: &Name) -> Option<Moments> {
+        self.find(name).ok().map(|place| self.open[place].kept.clone())
     }
 
     /// Goes back to the savepoint called `name`, which stays open; gives the violations outstanding
@@ -102,7 +105,7 @@ impl Savepoints {
         name: &Name,
         writers: impl Iterator<Item = (usize, &'t mut Transaction)>,
         outstanding: Outstanding,
-    ) -> Result<(Outstanding, usize), Error> {
+    ) -> Result<(Outstanding, Moments), Error> {
         let place = self.find(name)?;
         self.open.truncate(place + 1);
         let named = &self.open[place];
@@ -111,7 +114,7 @@ impl Savepoints {
                 transaction.rollback_to(moment)?;
             }
         }
-        Ok((outstanding.back_to(named.outstanding), named.kept))
+        Ok((outstanding.back_to(named.outstanding), named.kept.clone()))
     }
 
     /// The newest savepoint of that name.

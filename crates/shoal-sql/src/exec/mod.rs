@@ -34,6 +34,7 @@ mod row_expr;
 mod scan;
 mod sets;
 mod shared;
+mod virtual_scan;
 mod window;
 
 use std::sync::Arc;

@@ -10,6 +10,7 @@ use super::hash::HashRun;
 use super::intersection::common_rowids;
 use super::pipeline_scan::PipelineScanRun;
 use super::query::QueryRun;
+use super::virtual_scan::VirtualRun;
 use super::{Machine, Slot};
 use crate::Error;
 use crate::exec::eval_operand;
@@ -36,6 +37,7 @@ pub(super) enum ScanRun {
     /// True once the row was given.
     Taken(bool),
     Module(ModuleRun),
+    Virtual(Box<VirtualRun>),
 }
 
 /// The rows of a module, and the arguments they were made of.
@@ -172,6 +174,7 @@ impl ScanRun {
             Scan::Any(_) => ScanRun::Any(Box::default()),
             Scan::Taken(_) => ScanRun::Taken(false),
             Scan::Module(plan) => ScanRun::Module(ModuleRun::open(plan, machine)?),
+            Scan::Virtual(plan) => ScanRun::Virtual(Box::new(VirtualRun::open(plan, machine)?)),
             Scan::Nothing => ScanRun::Closed,
         })
     }
@@ -193,6 +196,7 @@ impl ScanRun {
                 run.start(plan, machine);
                 Ok(())
             }
+            (ScanRun::Virtual(run), Scan::Virtual(plan)) => run.open_again(plan, machine),
             (ScanRun::Columns(run), Scan::Columns(_)) => {
                 run.open_again();
                 Ok(())
@@ -228,6 +232,7 @@ impl ScanRun {
                 Ok(first)
             }
             (ScanRun::Module(run), Scan::Module(plan)) => run.next(plan, machine),
+            (ScanRun::Virtual(run), Scan::Virtual(plan)) => run.next(plan, machine),
             (ScanRun::Each(run), Scan::Each(plan)) => loop {
                 if run.inner.next(&plan.inner, machine)? {
                     run.found = true;
@@ -265,11 +270,14 @@ impl ScanRun {
 
     /// Reads columns put off until the conditions held.
     pub(super) fn load_late(
-        &self,
+        &mut self,
         plan: &Scan,
         loads: &Loads,
         machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
+        if let (ScanRun::Virtual(run), Scan::Virtual(plan)) = (&mut *self, plan) {
+            return run.load(plan, &plan.late, machine);
+        }
         if loads.columns.is_empty() && loads.rowid.is_none() {
             return Ok(());
         }

@@ -397,7 +397,6 @@ const UNSUPPORTED: &[&str] = &[
     "geopoly_area",
     "highlight",
     "load_extension",
-    "match",
     "matchinfo",
     "median",
     "offsets",

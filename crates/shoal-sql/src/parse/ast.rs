@@ -19,10 +19,7 @@ pub(crate) enum Stmt {
     CreateTrigger(Box<CreateTrigger>),
     /// `REINDEX`, of everything or of one collation, table or index.
     Reindex(Option<ObjectName>),
-    CreateVirtualTable {
-        name: ObjectName,
-        module: Name,
-    },
+    CreateVirtualTable(Box<CreateVirtualTable>),
     AlterTable(Box<AlterTable>),
     /// `ANALYZE`, of everything or of a database, an index or a table by its name.
     Analyze(Option<ObjectName>),
@@ -637,6 +634,18 @@ pub(crate) struct Delete {
     pub(crate) indexed: Indexed,
     pub(crate) filter: Option<Expr>,
     pub(crate) returning: Option<Vec<ResultColumn>>,
+}
+
+/// `CREATE VIRTUAL TABLE`.
+#[derive(Clone, Debug)]
+pub(crate) struct CreateVirtualTable {
+    pub(crate) if_not_exists: bool,
+    pub(crate) name: ObjectName,
+    pub(crate) module: Name,
+    /// The texts between the commas, without spaces around them.
+    pub(crate) arguments: Vec<String>,
+    /// The statement from the table's name to its last parenthesis, as the schema stores it.
+    pub(crate) text: String,
 }
 
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ use sqlite3_parser::dialect::TokenType;
 use super::ast::Explain;
 use super::ast::{
     AlterTable, ColumnConstraint, ColumnDef, Conflict, CreateIndex, CreateTable, CreateTableBody,
-    CreateView, DropKind, ExprKind, ForeignKey, Name, PragmaArgument, Select, SelectCore, Stmt,
-    TableChange, TableConstraint, TransactionMode, Values,
+    CreateView, CreateVirtualTable, DropKind, ExprKind, ForeignKey, Name, PragmaArgument, Select,
+    SelectCore, Stmt, TableChange, TableConstraint, TransactionMode, Values,
 };
 use super::convert::Converter;
 use crate::Error;
@@ -80,10 +80,18 @@ impl Converter<'_> {
                     offset,
                 }))
             }
-            grammar::Stmt::CreateVirtualTable { tbl_name, module_name, .. } => {
+            grammar::Stmt::CreateVirtualTable { if_not_exists, tbl_name, module_name, .. } => {
                 let name = self.object_name(tbl_name);
                 let module = self.name(module_name);
-                Stmt::CreateVirtualTable { name, module }
+                let (arguments, end) = self.tokens.module_arguments();
+                let text = self.tokens.sql.get(name.name.offset..end).unwrap_or_default();
+                Stmt::CreateVirtualTable(Box::new(CreateVirtualTable {
+                    if_not_exists: *if_not_exists,
+                    text: text.to_owned(),
+                    name,
+                    module,
+                    arguments,
+                }))
             }
             grammar::Stmt::DropTable { if_exists, tbl_name } => {
                 self.drop(DropKind::Table, tbl_name, *if_exists)

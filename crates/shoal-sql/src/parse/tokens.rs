@@ -210,6 +210,33 @@ impl<'a> Tokens<'a> {
         self.all.len()
     }
 
+    /// The arguments of a virtual table's module, from the parenthesis at hand on: the texts
+    /// between the outermost commas, and the end of the last token of the statement.
+    pub(crate) fn module_arguments(&self) -> (Vec<String>, usize) {
+        let end = |at: usize| at.checked_sub(1).and_then(|at| self.all.get(at));
+        if self.all.get(self.at).is_none_or(|token| token.kind != TokenType::TK_LP) {
+            return (Vec::new(), end(self.at).map_or(0, |token| token.end));
+        }
+        let close = self.past_close(self.at);
+        let mut arguments = Vec::new();
+        let (mut start, mut depth) = (self.at + 1, 0usize);
+        for at in self.at + 1..close {
+            match self.all[at].kind {
+                TokenType::TK_LP => depth += 1,
+                TokenType::TK_RP if depth > 0 => depth -= 1,
+                TokenType::TK_COMMA | TokenType::TK_RP if depth == 0 => {
+                    // As in SQLite, nothing between two commas is no argument.
+                    if start < at {
+                        arguments.push(self.text(start..at).to_owned());
+                    }
+                    start = at + 1;
+                }
+                _ => {}
+            }
+        }
+        (arguments, end(close).map_or(self.sql.len(), |token| token.end))
+    }
+
     /// The index of the token ending the list item at `start`: a comma, a closing parenthesis
     /// without an opening one in the item, or a keyword no expression continues with.
     pub(crate) fn item_end(&self, start: usize) -> usize {

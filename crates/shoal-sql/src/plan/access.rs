@@ -14,8 +14,10 @@ use super::cost::{
 };
 use super::keyed::{IndexTree, key_columns, rowid_path};
 use super::restrict::{Each, End, Prefix, Restriction, rejects_null, restrict, split};
+use super::virtual_table::VirtualPath;
+use crate::Error;
 use crate::resolve::tree::{Body, Expr, IndexHint, Query, ROWID, Source, SourceKind};
-use crate::schema::{Index, IndexSource, Table};
+use crate::schema::{Index, IndexOrder, IndexSource, Table};
 use crate::session::forced::{Forced, ForcedAccess, ForcedJoin};
 use crate::value::{Affinity, Collation, CompareOp, Value};
 
@@ -59,6 +61,10 @@ pub(super) struct Frame<'e> {
     pub(super) estimates: Estimates,
     /// The ways found before: most orders of a join ask for the same ones.
     pub(super) known_paths: KnownPaths<'e>,
+    /// The order asked of the rows of a virtual table read alone.
+    pub(super) order: Vec<IndexOrder>,
+    /// The error of a virtual table refusing conditions.
+    pub(super) failed: RefCell<Option<Error>>,
 }
 
 /// Ways by the place of their source, the sources before read by conditions, and whether
@@ -115,6 +121,8 @@ pub(super) enum PathKind<'e> {
     },
     /// Rows that all of some ways find. The rowids of each but the first ascend.
     All(Vec<Path<'e>>),
+    /// The choice of a virtual table.
+    Virtual(VirtualPath<'e>),
 }
 
 /// Two expressions that must be equal: one of the source's row, one of what is known before.
@@ -141,9 +149,11 @@ impl Path<'_> {
             PathKind::RowidEqual(key) => is_computed(key),
             PathKind::Index { equal, .. } => equal.iter().any(|(key, ..)| is_computed(key)),
             PathKind::Any { .. } => true,
-            PathKind::Full | PathKind::RowidRange { .. } | PathKind::Hash(_) | PathKind::All(_) => {
-                false
-            }
+            PathKind::Full
+            | PathKind::RowidRange { .. }
+            | PathKind::Hash(_)
+            | PathKind::All(_)
+            | PathKind::Virtual(_) => false,
         }
     }
 }
@@ -196,6 +206,7 @@ fn query_rows(query: &Query) -> f64 {
                     SourceKind::Query(query) => query_rows(query),
                     SourceKind::Taken(_) => 1.0,
                     SourceKind::Module { .. } => 25.0,
+                    SourceKind::Virtual(_) => QUERY_ROWS,
                 };
                 let rows = select.sources.iter().map(of).fold(1.0, f64::max);
                 let shares = select.conjuncts.iter().map(selectivity).product::<f64>();
@@ -277,6 +288,7 @@ impl<'e> Frame<'e> {
             // One row, or rows that the arguments make: there is nothing to look up.
             SourceKind::Taken(_) => vec![full_path(1.0)],
             SourceKind::Module { .. } => vec![full_path(25.0)],
+            SourceKind::Virtual(source) => self.virtual_paths(source, &usable, place),
             SourceKind::Query(query) if known == 0 => vec![full_path(query_rows(query))],
             SourceKind::Query(query) => {
                 vec![self.hash_path(&usable, place, query_rows(query), 0.0)]
@@ -359,6 +371,10 @@ impl<'e> Frame<'e> {
             }
             (None, SourceKind::Taken(_)) => share(&[]),
             (None, SourceKind::Module { .. }) => 25.0 * share(&[]),
+            (None, SourceKind::Virtual(_)) => match paths.first() {
+                Some(path) => path.rows * share(&path.used),
+                None => QUERY_ROWS,
+            },
         };
         rows.max(1e-6)
     }
@@ -719,7 +735,9 @@ fn is_walk(kind: &PathKind<'_>) -> bool {
         PathKind::Full | PathKind::RowidRange { .. } => true,
         PathKind::Index { equal, .. } => equal.is_empty(),
         PathKind::Any { arms, .. } => arms.iter().any(|arm| is_walk(&arm.kind)),
-        PathKind::RowidEqual(_) | PathKind::Hash(_) | PathKind::All(_) => false,
+        PathKind::RowidEqual(_) | PathKind::Hash(_) | PathKind::All(_) | PathKind::Virtual(_) => {
+            false
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use shoal_store::Pgno;
 
+use crate::Error;
 use crate::plan::correlate::outer_reads;
 use crate::plan::node::Node;
 use crate::plan::pipeline::ProbeWalk;
@@ -48,6 +49,12 @@ pub(crate) struct Compiler {
     pub(crate) no_solution: bool,
     /// True where a table-valued function reads the schema.
     pub(crate) needs_schema: bool,
+    /// True where rows of a virtual table are read.
+    pub(crate) reads_virtual: bool,
+    /// Why a virtual table has no way to its rows, told where nobody else has one.
+    pub(crate) refused: Option<Error>,
+    /// An error found while the plan was made.
+    pub(crate) failed: Option<Error>,
     /// True where the file's text is UTF-16, so that values are not as they are on their pages.
     pub(crate) utf16: bool,
     /// True where the plan is to be told.

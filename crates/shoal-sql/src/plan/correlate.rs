@@ -63,7 +63,9 @@ impl Own {
                     match &source.kind {
                         SourceKind::Query(query) => self.add(&query.body),
                         SourceKind::Taken(_) => self.takes_rows = true,
-                        SourceKind::Table(_) | SourceKind::Module { .. } => {}
+                        SourceKind::Table(_)
+                        | SourceKind::Virtual(_)
+                        | SourceKind::Module { .. } => {}
                     }
                 }
             }

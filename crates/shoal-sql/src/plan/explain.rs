@@ -245,6 +245,10 @@ pub(super) fn label(
     let verb = if ends_early { "SEARCH" } else { "SCAN" };
     let label = match (&path.kind, &source.kind) {
         (_, SourceKind::Module { .. }) => format!("SCAN {name} VIRTUAL TABLE INDEX 1:"),
+        (PathKind::Virtual(found), _) => {
+            let choice = &found.choice;
+            format!("SCAN {name} VIRTUAL TABLE INDEX {}:{}", choice.number, choice.text)
+        }
         (PathKind::Full, _) => format!("{verb} {name}"),
         (PathKind::Hash(keys), _) if keys.is_empty() => format!("SCAN {name} IN MEMORY"),
         (PathKind::Hash(keys), kind) => {

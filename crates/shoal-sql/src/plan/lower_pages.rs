@@ -436,6 +436,7 @@ impl Lowering {
             | Scan::Any(_)
             | Scan::Taken(_)
             | Scan::Module(_)
+            | Scan::Virtual(_)
             | Scan::Nothing
             | Scan::Columns(_) => return None,
         };

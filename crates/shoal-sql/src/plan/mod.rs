@@ -25,6 +25,7 @@ mod sample;
 mod scan;
 mod select;
 pub(crate) mod tree;
+mod virtual_table;
 mod window;
 
 use shoal_store::{KeyOrder, Pgno};
@@ -48,6 +49,7 @@ pub(crate) use lower::Asked;
 pub(crate) use lower_pages::are_rowids;
 pub(crate) use node::QueryPlan;
 pub(crate) use pipeline_scan::{GroupScan, PipelineScan};
+pub(crate) use virtual_table::VirtualScan;
 pub(crate) use window::{BoundPlan, WindowCallPlan, WindowPass, WindowPlan};
 
 /// Everything needed to run one query.
@@ -76,6 +78,8 @@ pub(crate) struct Program {
     /// What functions that describe the schema read; `Some` where there is one.
     pub(crate) schema: Option<std::sync::Arc<Schema>>,
     pub(crate) needs_schema: bool,
+    /// True where rows of virtual tables are read: their writers are flushed before.
+    pub(crate) reads_virtual: bool,
     pub(crate) columns: Vec<OutputColumn>,
     /// True where its rows can be given straight from the pages.
     pub(crate) pipeline: Option<node::Root>,
@@ -207,6 +211,8 @@ pub(crate) enum Scan {
     Taken(TakenScan),
     /// The rows of a module.
     Module(Box<ModuleScan>),
+    /// The rows of a virtual table.
+    Virtual(Box<VirtualScan>),
     /// No rows at all.
     Nothing,
 }
@@ -481,6 +487,12 @@ fn plan_with<'a>(
 fn plan_resolved(query: Query, mut compiler: Compiler) -> Result<Program, Error> {
     let root = compiler.plan_query(&query);
     let pipeline = node::Root::of(&root, &compiler);
+    if let Some(error) = compiler.failed.take() {
+        return Err(error);
+    }
+    if let Some(error) = compiler.refused.take().filter(|_| compiler.no_solution) {
+        return Err(error);
+    }
     if compiler.no_solution {
         return Err(Error::Meaning { message: "no query solution".to_owned(), offset: None });
     }
@@ -500,6 +512,7 @@ fn plan_resolved(query: Query, mut compiler: Compiler) -> Result<Program, Error>
         measures: compiler.measures,
         schema: None,
         needs_schema: compiler.needs_schema,
+        reads_virtual: compiler.reads_virtual,
         columns: query.columns,
         pipeline,
         forced: compiler.forced,

@@ -126,10 +126,13 @@ fn required(sources: &[Source], place: usize) -> Sources {
         Some(last) => (1 << (last + 1)) - 1,
         None => 0,
     };
-    if let SourceKind::Module { arguments, .. } = &source.kind {
-        for argument in arguments.iter().flatten() {
-            required |= reads_of(argument, sources);
-        }
+    let arguments = match &source.kind {
+        SourceKind::Module { arguments, .. } => arguments.as_slice(),
+        SourceKind::Virtual(source) => &source.arguments,
+        _ => &[],
+    };
+    for argument in arguments.iter().flatten() {
+        required |= reads_of(argument, sources);
     }
     required & !(1 << place)
 }
@@ -235,6 +238,9 @@ fn greedy(frame: &Frame<'_>, first: Option<(usize, &Path<'_>)>) -> Partial {
 /// whether it must run backwards.
 fn in_order(frame: &Frame<'_>, place: usize, path: &Path<'_>, wanted: &Wanted<'_>) -> Option<bool> {
     let source = &frame.sources[place];
+    if let PathKind::Virtual(found) = &path.kind {
+        return (found.choice.is_ordered && !wanted.together).then_some(false);
+    }
     let walk = Walk::of(frame, place, path)?;
     let Walk::Index { columns, equal, unique, .. } = &walk else {
         let Walk::Rowids { one_row } = walk else { return None };
@@ -289,7 +295,9 @@ impl<'e> Walk<'e> {
             return None;
         }
         let (index, equal) = match &path.kind {
-            PathKind::Hash(_) | PathKind::Any { .. } | PathKind::All(_) => return None,
+            PathKind::Hash(_) | PathKind::Any { .. } | PathKind::All(_) | PathKind::Virtual(_) => {
+                return None;
+            }
             PathKind::RowidEqual(_) => return Some(Walk::Rowids { one_row: true }),
             PathKind::Full | PathKind::RowidRange { .. } if !table.without_rowid => {
                 return Some(Walk::Rowids { one_row: false });

@@ -46,7 +46,7 @@ fn sample_select(select: &Select, txns: Txns<'_>) {
                     }
                 }
             }
-            SourceKind::Taken(_) | SourceKind::Module { .. } => {}
+            SourceKind::Taken(_) | SourceKind::Virtual(_) | SourceKind::Module { .. } => {}
         }
     }
 }

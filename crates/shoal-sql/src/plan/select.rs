@@ -1,5 +1,7 @@
 //! Planning of one `SELECT`: a loop per source, each condition at the first loop that can tell.
 
+use std::cell::RefCell;
+
 use super::access::{
     Equality, Frame, KeyExpr, KnownPaths, Path, PathKind, Sources, Term, best, reads_of,
 };
@@ -10,6 +12,7 @@ use super::node::Node;
 use super::order::{Choice, brings_together, groups_in_order, skips_nulls, walk_in_order, wanted};
 use super::restrict::{EachValues, End, prefix};
 use super::scan::for_each;
+use super::virtual_table::{CompiledVirtual, order_of};
 use super::{
     AggregatePlan, Bound, EachCodes, GroupPlan, HashKey, HashScan, Level, LevelWords, Loads,
     NullKey, Scan, TakenScan, UnmatchedScan, order, picking,
@@ -35,6 +38,8 @@ struct Draft<'e> {
     each: Option<CompiledEach>,
     /// The arguments of a table-valued function.
     arguments: Vec<Option<Code>>,
+    /// The way to the rows of a virtual table.
+    found: Option<CompiledVirtual>,
     on_codes: Vec<Code>,
     filter_codes: Vec<Code>,
     build_codes: Vec<Code>,
@@ -105,6 +110,8 @@ impl Compiler {
             runs: self.runs,
             estimates: Estimates::new(sources, &terms, &select.conjuncts),
             known_paths: KnownPaths::default(),
+            order: order_of(select, order_by),
+            failed: RefCell::default(),
         };
         let wanted = wanted(select, order_by, limit);
         let count = order::count(&frame, select);
@@ -129,7 +136,10 @@ impl Compiler {
                     }
                     Some(plan)
                 }
-                SourceKind::Table(_) | SourceKind::Taken(_) | SourceKind::Module { .. } => None,
+                SourceKind::Table(_)
+                | SourceKind::Taken(_)
+                | SourceKind::Virtual(_)
+                | SourceKind::Module { .. } => None,
             });
         }
 
@@ -167,12 +177,17 @@ impl Compiler {
             level.estimate = rows;
             drafts.push(level);
         }
+        if let Some(error) = frame.failed.take() {
+            self.refused.get_or_insert(error);
+        }
         defer(&mut drafts, sources);
         let runs = self.runs;
+        let mut read: Sources = 0;
         for draft in &mut drafts {
             draft.query = queries[draft.place].take();
             self.runs = runs_within(runs, draft.estimate);
-            self.compile_draft(draft, sources);
+            read |= 1 << draft.place;
+            self.compile_draft(draft, (sources, read), &frame.needed[draft.place]);
         }
         self.runs = runs_within(runs, rows);
 
@@ -235,7 +250,12 @@ impl Compiler {
         (self.lower_select(draft, circumstances), sorted)
     }
 
-    fn compile_draft(&mut self, draft: &mut Draft<'_>, sources: &[Source]) {
+    fn compile_draft(
+        &mut self,
+        draft: &mut Draft<'_>,
+        (sources, read): (&[Source], Sources),
+        needed: &[usize],
+    ) {
         let source = &sources[draft.place];
         let mut early = Vec::new();
         for expr in draft.on.iter().chain(&draft.filter) {
@@ -263,6 +283,9 @@ impl Compiler {
             draft.arguments =
                 arguments.map(|expr| expr.as_ref().map(|expr| self.code(expr))).collect();
         }
+        if let SourceKind::Virtual(known) = &source.kind {
+            draft.found = self.compile_virtual(known, &draft.path, (sources, read), needed);
+        }
         draft.on_codes = draft.on.iter().map(|expr| self.code(expr)).collect();
         draft.filter_codes = draft.filter.iter().map(|expr| self.code(expr)).collect();
         draft.build_codes = draft.build.iter().map(|expr| self.code(expr)).collect();
@@ -289,7 +312,7 @@ impl Compiler {
         });
         let reg = each.as_ref().map(|each| each.reg);
         let scan = match &path.kind {
-            PathKind::Full => CompiledScan::Full,
+            PathKind::Full | PathKind::Virtual(_) => CompiledScan::Full,
             PathKind::RowidEqual(key) => CompiledScan::RowidEqual(self.key_code(key, reg)),
             PathKind::RowidRange { low, high } => {
                 CompiledScan::RowidRange(self.bound(low.as_ref()), self.bound(high.as_ref()))
@@ -309,6 +332,7 @@ impl Compiler {
                     SourceKind::Query(query) => query.correlated,
                     SourceKind::Table(_) => false,
                     SourceKind::Taken(_) | SourceKind::Module { .. } => true,
+                    SourceKind::Virtual(source) => source.arguments.iter().any(Option::is_some),
                 };
                 let rebuild = correlated
                     || !build.iter().all(|expr| inside(expr))
@@ -506,6 +530,10 @@ impl Compiler {
                     (SourceKind::Module { module, .. }, _) => {
                         self.module_scan(module, draft.arguments, columns.clone())
                     }
+                    (SourceKind::Virtual(source), _) => {
+                        let (table, found) = (&source.table, draft.found);
+                        self.virtual_scan(table, found, columns.clone(), Vec::new())
+                    }
                 };
                 self.stores += 1;
                 let hash = HashScan {
@@ -529,6 +557,12 @@ impl Compiler {
             }
             (_, SourceKind::Module { module, .. }, _) => {
                 (self.module_scan(module, draft.arguments, columns), Loads::default())
+            }
+            (_, SourceKind::Virtual(source), _) => {
+                let (early, late): (Vec<_>, Vec<_>) =
+                    columns.iter().copied().partition(|(column, _)| draft.early.contains(column));
+                let scan = self.virtual_scan(&source.table, draft.found, early, late);
+                (scan, Loads::default())
             }
             (compiled, SourceKind::Table(table), _) => {
                 let (early, late): (Vec<_>, Vec<_>) =
@@ -651,6 +685,7 @@ fn draft<'e>(
         scan: None,
         each: None,
         arguments: Vec::new(),
+        found: None,
         on_codes: Vec::new(),
         filter_codes: Vec::new(),
         build_codes: Vec::new(),

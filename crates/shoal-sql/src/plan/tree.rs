@@ -395,6 +395,7 @@ fn node_of_scan(scan: &Scan) -> &'static str {
         Scan::Any(_) => "rowid list",
         Scan::Taken(_) => "taken row",
         Scan::Module(_) => "table function",
+        Scan::Virtual(_) => "virtual table",
         Scan::Nothing => "nothing",
     }
 }

@@ -37,6 +37,9 @@ impl<'a> Resolver<'a> {
         if self.names.is_some() && !is_known(name, call.arguments.len()) {
             return self.unknown_call(call);
         }
+        if let Some(bound) = self.auxiliary_call(call)? {
+            return Ok(bound);
+        }
         if let Some(over) = &call.over {
             return self.window_call(call, over);
         }

@@ -75,6 +75,9 @@ impl Rewrite {
                 SourceKind::Module { arguments, .. } => {
                     arguments.iter_mut().flatten().for_each(|expr| self.expr(expr));
                 }
+                SourceKind::Virtual(source) => {
+                    source.arguments.iter_mut().flatten().for_each(|expr| self.expr(expr));
+                }
                 SourceKind::Table(_) | SourceKind::Taken(_) => {}
             }
             for meaning in &mut source.indexed {

@@ -184,6 +184,10 @@ impl Body {
                         SourceKind::Module { arguments, .. } => {
                             arguments.iter_mut().flatten().for_each(|it| each_query(it, change));
                         }
+                        SourceKind::Virtual(source) => {
+                            let arguments = source.arguments.iter_mut().flatten();
+                            arguments.for_each(|it| each_query(it, change));
+                        }
                         SourceKind::Table(_) | SourceKind::Taken(_) => {}
                     }
                     if let Some(join) = &mut source.join {

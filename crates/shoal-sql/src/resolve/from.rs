@@ -247,8 +247,12 @@ impl<'a> Resolver<'a> {
                 refuse_index(indexed)?;
                 self.add_query(query, alias.unwrap_or_else(|| view.name.clone()), nullable, joined)
             }
-            Object::Virtual { module, .. } => {
-                Err(Error::unsupported(format!("virtual table {plain} using {module}"), offset))
+            Object::Virtual(definition) => {
+                refuse_index(indexed)?;
+                let table =
+                    definition.connect(self.schema, database).map_err(|it| it.at(offset))?;
+                self.note_source(&table.table, name, None);
+                self.add_virtual(table, &[], alias, nullable, joined)
             }
             Object::Damaged { name, why } => {
                 Err(Error::Schema { object: name.clone(), why: why.clone() })
@@ -577,7 +581,10 @@ impl Joined<'_> {
         self.correlated
             || self.sources.iter().any(|source| match &source.kind {
                 SourceKind::Query(query) => query.correlated,
-                SourceKind::Table(_) | SourceKind::Taken(_) | SourceKind::Module { .. } => false,
+                SourceKind::Table(_)
+                | SourceKind::Taken(_)
+                | SourceKind::Virtual(_)
+                | SourceKind::Module { .. } => false,
             })
     }
 }
@@ -600,7 +607,9 @@ fn refuse_index(indexed: &Indexed) -> Result<(), Error> {
 /// With more than two tables the left side would have to be a query of its own.
 fn turn_right_join(sources: &mut [Source]) {
     let [left, right] = sources else { return };
-    let plain = |source: &Source| !matches!(source.kind, SourceKind::Module { .. });
+    let plain = |source: &Source| {
+        !matches!(source.kind, SourceKind::Module { .. } | SourceKind::Virtual(_))
+    };
     let join = right.join.as_ref();
     if left.join.is_none()
         && plain(left)

@@ -28,17 +28,18 @@ mod walk;
 mod window;
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::{EXPR_DEPTH_MAX, ast};
-use crate::schema::{Schema, Table};
+use crate::schema::{Connected, Schema, Table};
 use collation::Coll;
 pub(crate) use form::is_alike;
 pub(crate) use given::{Around, GivenRow};
 pub(crate) use scope::Clause;
 use scope::{Scope, ScopeColumn, ScopeTable};
-use tree::{Query, SelectId, SourceId};
+use tree::{AuxiliaryCalls, Query, SelectId, SourceId};
 
 /// Most tables one statement may read, views expanded: bounds views doubling with every level.
 const SOURCES_MAX: usize = 4096;
@@ -74,6 +75,8 @@ pub(crate) struct Resolver<'a> {
     names: Option<RefCell<names::Names>>,
     /// Whether a part of a table's definition is resolved.
     in_definition: bool,
+    /// The virtual tables named so far, with the calls of their own functions.
+    virtual_sources: Vec<(SourceId, Arc<Connected>, AuxiliaryCalls)>,
 }
 
 /// The tables of a `WITH`, and the number of scopes around.
@@ -133,6 +136,7 @@ impl<'a> Resolver<'a> {
             around: Around::statement(0),
             names: None,
             in_definition: false,
+            virtual_sources: Vec::new(),
         }
     }
 
@@ -236,7 +240,7 @@ fn scope_table(table: &Table, source: SourceId, name: String) -> ScopeTable<'_> 
             others: Vec::new(),
             named: Vec::new(),
             shown: None,
-            hidden: false,
+            hidden: column.hidden,
         })
         .collect();
     ScopeTable {

@@ -1,16 +1,21 @@
 //! Table-valued functions in a `FROM`.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
-use super::Resolver;
 use super::collation::Coll;
+use super::expr::Bound;
 use super::from::Joined;
 use super::scope::{Clause, ScopeColumn, ScopeTable};
-use super::tree::{Expr, IndexHint, Source, SourceId, SourceKind};
+use super::select::ANY_CLASS;
+use super::tree::{
+    AUXILIARY, AuxiliaryCall, AuxiliaryCalls, Expr, IndexHint, Source, SourceId, SourceKind,
+    VirtualSource,
+};
+use super::{Resolver, scope_table};
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::ast::{self, ObjectName};
-use crate::schema::Module;
+use crate::schema::{Connected, Module, Object};
 use crate::value::{Affinity, CompareOp};
 
 impl<'a> Resolver<'a> {
@@ -25,6 +30,22 @@ impl<'a> Resolver<'a> {
     ) -> Result<(), Error> {
         let (text, offset) = (name.name.text.as_str(), name.name.offset);
         let Some(module) = self.schema.module(text) else {
+            let database = name.database.as_ref().map(|database| &*database.text);
+            let home = match database {
+                Some(database) => self.schema.database(database),
+                None => self.home,
+            };
+            let found = self.schema.find(home, text);
+            if let Some((database, Object::Virtual(definition))) = found {
+                let table =
+                    definition.connect(self.schema, database).map_err(|it| it.at(offset))?;
+                if arguments.len() > table.hidden.len() {
+                    let most = table.hidden.len();
+                    let message = format!("too many arguments on {text}() - max {most}");
+                    return Err(Error::meaning(message, offset));
+                }
+                return self.add_virtual(table, arguments, alias, nullable, joined);
+            }
             let known = self.schema.find(self.home, text).is_some();
             let common = self
                 .common
@@ -43,6 +64,72 @@ impl<'a> Resolver<'a> {
         self.add_call(&Arc::clone(module), text, arguments, alias, nullable, joined)
     }
 
+    /// Adds the rows of a virtual table, whose arguments may name the tables before.
+    pub(super) fn add_virtual(
+        &mut self,
+        table: &'a Arc<Connected>,
+        arguments: &'a [ast::Expr],
+        alias: Option<String>,
+        nullable: bool,
+        joined: &mut Joined<'a>,
+    ) -> Result<(), Error> {
+        self.authorize_table(&table.table)?;
+        let mut bound = self.bind_arguments(arguments, joined)?;
+        bound.resize(table.hidden.len(), None);
+        let source = self.new_source()?;
+        let shown = alias.unwrap_or_else(|| table.table.name.clone());
+        let mut names = scope_table(&table.table, source, shown.clone());
+        names.nullable = nullable;
+        let calls = AuxiliaryCalls::default();
+        self.virtual_sources.push((source, Arc::clone(table), Arc::clone(&calls)));
+        joined.tables.push(names);
+        let table = Arc::clone(table);
+        joined.sources.push(Source {
+            id: source,
+            kind: SourceKind::Virtual(Box::new(VirtualSource { table, arguments: bound, calls })),
+            join: None,
+            fixed: false,
+            index_hint: IndexHint::Any,
+            indexed: Vec::new(),
+            name: shown,
+        });
+        Ok(())
+    }
+
+    /// A call of a function overloaded by a virtual table, its first argument.
+    pub(super) fn auxiliary_call(&mut self, call: &'a ast::Call) -> Result<Option<Bound>, Error> {
+        if self.virtual_sources.is_empty() || call.over.is_some() {
+            return Ok(None);
+        }
+        let Some((first, rest)) = call.arguments.split_first() else { return Ok(None) };
+        if !matches!(first.kind, ast::ExprKind::Column { .. }) {
+            return Ok(None);
+        }
+        let Ok(Bound { expr: Expr::Column { source, .. }, .. }) = self.bind(first) else {
+            return Ok(None);
+        };
+        let known = self.virtual_sources.iter().find(|(known, ..)| *known == source);
+        let Some((_, table, calls)) = known else { return Ok(None) };
+        let Some(function) = table.instance.auxiliary(&call.name.text) else { return Ok(None) };
+        let calls = Arc::clone(calls);
+        let mut arguments = Vec::with_capacity(rest.len());
+        for argument in rest {
+            arguments.push(self.bind_expr(argument)?);
+        }
+        let mut calls = calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = calls.iter().position(|known| {
+            known.function == function
+                && known.arguments.len() == arguments.len()
+                && known.arguments.iter().zip(&arguments).all(|(a, b)| a.is_same(b))
+        });
+        let place = place.unwrap_or_else(|| {
+            calls.push(AuxiliaryCall { function, arguments });
+            calls.len() - 1
+        });
+        let expr = Expr::Column { source, column: AUXILIARY + place };
+        Ok(Some(Bound { classes: Some(ANY_CLASS), ..Bound::plain(expr) }))
+    }
+
     /// Adds the rows of a module called with arguments, which may name the tables before.
     pub(super) fn add_call(
         &mut self,
@@ -54,24 +141,7 @@ impl<'a> Resolver<'a> {
         joined: &mut Joined<'a>,
     ) -> Result<(), Error> {
         let hidden = module.arguments();
-        let bound = self.in_scope(joined.tables.clone(), Clause::From, |resolver| {
-            let bound: Result<Vec<_>, _> =
-                arguments.iter().map(|expr| resolver.bind_expr(expr).map(Some)).collect();
-            let correlated = resolver.scopes.last().is_some_and(|scope| scope.correlated);
-            Ok((bound?, correlated))
-        });
-        let mut bound = match bound {
-            Ok((bound, correlated)) => {
-                joined.correlated |= correlated;
-                bound
-            }
-            // The name may be a column of a table to the right.
-            Err(Error::Name { kind: NameKind::Column, .. }) => {
-                joined.late.push((joined.sources.len(), arguments));
-                Vec::new()
-            }
-            Err(error) => return Err(error),
-        };
+        let mut bound = self.bind_arguments(arguments, joined)?;
         bound.resize(hidden.len(), None);
         let source = self.new_source()?;
         let visible = module.columns();
@@ -80,6 +150,35 @@ impl<'a> Resolver<'a> {
         let shown = alias.unwrap_or_else(|| text.to_owned());
         add_source(source, module, bound, names, shown, nullable, joined);
         Ok(())
+    }
+
+    /// Resolves arguments naming the tables before; names of tables to the right wait.
+    fn bind_arguments(
+        &mut self,
+        arguments: &'a [ast::Expr],
+        joined: &mut Joined<'a>,
+    ) -> Result<Vec<Option<Expr>>, Error> {
+        if arguments.is_empty() {
+            return Ok(Vec::new());
+        }
+        let bound = self.in_scope(joined.tables.clone(), Clause::From, |resolver| {
+            let bound: Result<Vec<_>, _> =
+                arguments.iter().map(|expr| resolver.bind_expr(expr).map(Some)).collect();
+            let correlated = resolver.scopes.last().is_some_and(|scope| scope.correlated);
+            Ok((bound?, correlated))
+        });
+        match bound {
+            Ok((bound, correlated)) => {
+                joined.correlated |= correlated;
+                Ok(bound)
+            }
+            // The name may be a column of a table to the right.
+            Err(Error::Name { kind: NameKind::Column, .. }) => {
+                joined.late.push((joined.sources.len(), arguments));
+                Ok(Vec::new())
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Resolves arguments naming tables to the right of their function; the innermost scope has all
@@ -113,10 +212,13 @@ impl<'a> Resolver<'a> {
                 let message = "table-function argument references tables to its right";
                 return Err(Error::meaning(message, offset));
             }
-            if let SourceKind::Module { arguments, .. } = &mut sources[place].kind {
-                for (argument, bound) in arguments.iter_mut().zip(bound) {
-                    *argument = Some(bound);
-                }
+            let waiting = match &mut sources[place].kind {
+                SourceKind::Module { arguments, .. } => arguments,
+                SourceKind::Virtual(source) => &mut source.arguments,
+                _ => continue,
+            };
+            for (argument, bound) in waiting.iter_mut().zip(bound) {
+                *argument = Some(bound);
             }
         }
         Ok(())

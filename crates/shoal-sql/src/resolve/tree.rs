@@ -1,12 +1,12 @@
 //! A query whose names are resolved: sources and columns by number, functions by reference,
 //! comparisons with their affinity and collation.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::collation::Coll;
 use crate::functions::{Aggregation, Scalar, WindowFunction};
 use crate::parse::ast::{CompoundOp, CurrentTime, FrameExclude, FrameUnit};
-use crate::schema::{Module, Table};
+use crate::schema::{Connected, Module, Table};
 use crate::value::{Affinity, ArithmeticOp, Collation, Comparison, Value};
 
 /// A table, view or query in a `FROM`, numbered throughout one statement.
@@ -167,11 +167,39 @@ pub(crate) enum SourceKind {
     Query(Box<Query>),
     /// The row taken from a recursion's queue, by its slot.
     Taken(usize),
+    /// The rows of a virtual table.
+    Virtual(Box<VirtualSource>),
     /// The rows a module makes of its arguments.
     Module {
         module: Arc<dyn Module>,
         arguments: Vec<Option<Expr>>,
     },
+}
+
+/// A virtual table in a `FROM`.
+#[derive(Clone, Debug)]
+pub(crate) struct VirtualSource {
+    pub(crate) table: Arc<Connected>,
+    /// The values in parentheses, one for each hidden column.
+    pub(crate) arguments: Vec<Option<Expr>>,
+    /// The calls of functions taking the table, by the places of their columns behind
+    /// [`AUXILIARY`].
+    pub(crate) calls: AuxiliaryCalls,
+}
+
+/// The first of the column numbers standing for values of auxiliary functions.
+pub(crate) const AUXILIARY: usize = usize::MAX / 2;
+
+/// The calls of auxiliary functions of one source, added while its select is resolved.
+pub(crate) type AuxiliaryCalls = Arc<Mutex<Vec<AuxiliaryCall>>>;
+
+/// A call of a function with a virtual table as its first argument.
+#[derive(Clone, Debug)]
+pub(crate) struct AuxiliaryCall {
+    /// The table's number of the function.
+    pub(crate) function: usize,
+    /// The arguments behind the table.
+    pub(crate) arguments: Vec<Expr>,
 }
 
 /// A term of `ORDER BY`.

@@ -178,6 +178,9 @@ impl Select {
                 SourceKind::Module { arguments, .. } => {
                     arguments.iter().flatten().for_each(|expr| expr.walk(see));
                 }
+                SourceKind::Virtual(source) => {
+                    source.arguments.iter().flatten().for_each(|expr| expr.walk(see));
+                }
                 SourceKind::Table(_) | SourceKind::Taken(_) => {}
             }
             source.on().iter().for_each(|expr| expr.walk(see));

@@ -62,6 +62,8 @@ impl Schema {
             registered,
             own: self.own.clone(),
             modules: self.modules.clone(),
+            table_modules: self.table_modules.clone(),
+            for_nested_writes: self.for_nested_writes,
             temp: std::sync::OnceLock::new(),
         }
     }

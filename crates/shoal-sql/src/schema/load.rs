@@ -8,9 +8,9 @@ use rustc_hash::FxHashMap;
 use shoal_store::{Pgno, Record, Transaction, ValueRef};
 
 use super::table::{self, Constraint};
-use super::{FileOf, MAIN, Object, Schema, Table, Trigger, Triggers, View};
+use super::{FileOf, MAIN, Object, Schema, Table, Trigger, Triggers, View, VirtualDefinition};
 use crate::Error;
-use crate::parse::ast::{CreateTableBody, Stmt};
+use crate::parse::ast::{CreateTableBody, CreateVirtualTable, Stmt};
 use crate::parse::parse;
 
 /// The prefix of an automatic index's name, before the table's name.
@@ -140,9 +140,10 @@ impl Loader {
         };
         let def = match parse(sql).map(|parsed| parsed.stmt) {
             Ok(Stmt::CreateTable(def)) => def,
-            Ok(Stmt::CreateVirtualTable { module, .. }) => {
-                let name = name.to_owned();
-                return self.add(Object::Virtual { name, module: module.text });
+            Ok(Stmt::CreateVirtualTable(create)) => {
+                let CreateVirtualTable { module, arguments, .. } = *create;
+                let definition = VirtualDefinition::new(name, module.text, arguments);
+                return self.add(Object::Virtual(Arc::new(definition)));
             }
             Ok(_) => return self.add(damaged(name, "its definition is no CREATE TABLE")),
             Err(error) => return self.add(damaged(name, &error.to_string())),

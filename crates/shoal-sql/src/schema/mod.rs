@@ -11,6 +11,7 @@ mod row_sample;
 mod stats;
 mod table;
 mod txns;
+mod virtual_table;
 
 use std::sync::{Arc, OnceLock};
 
@@ -23,6 +24,12 @@ pub use module::{Module, ModuleContext, ModuleRows, PAST_MODULE};
 pub(crate) use row_sample::{RowSample, Rows as SampledRows};
 pub(crate) use table::{Built, build as build_table, build_index, constant_default, view_table};
 pub(crate) use txns::{AttachedSnapshots, Snapshot, Txns};
+pub(crate) use virtual_table::{Connected, Parts, TableModules, VirtualWriters};
+pub use virtual_table::{
+    ConstraintOp, Definition, IndexChoice, IndexConstraint, IndexOrder, IndexRequest, OnConflict,
+    ShadowRows, ShadowTable, TableModule, TableReads, TableWrites, Taken, VirtualColumn,
+    VirtualCursor, VirtualDefinition, VirtualRow, VirtualTable, VirtualWriter,
+};
 
 use crate::functions::Own;
 use crate::parse::ast;
@@ -51,6 +58,10 @@ pub struct Schema {
     own: Own,
     /// Built-in modules.
     modules: Modules,
+    /// The modules of virtual tables.
+    table_modules: TableModules,
+    /// True for statements of a module: shadow tables may be written to.
+    for_nested_writes: bool,
     /// The schema of `temp`, made on first use.
     temp: OnceLock<Object>,
 }
@@ -63,13 +74,8 @@ pub enum Object {
     Table(Arc<Table>),
     /// A view.
     View(Arc<View>),
-    /// A virtual table; this crate reads none.
-    Virtual {
-        /// Its name.
-        name: String,
-        /// The table's module.
-        module: String,
-    },
+    /// A virtual table, its module known or not.
+    Virtual(Arc<VirtualDefinition>),
     /// A table or view whose definition cannot be used.
     Damaged {
         /// Its name.
@@ -85,7 +91,8 @@ impl Object {
         match self {
             Object::Table(table) => table.name(),
             Object::View(view) => &view.name,
-            Object::Virtual { name, .. } | Object::Damaged { name, .. } => name,
+            Object::Virtual(definition) => definition.name(),
+            Object::Damaged { name, .. } => name,
         }
     }
 
@@ -95,7 +102,7 @@ impl Object {
         match self {
             Object::Table(table) => &table.triggers,
             Object::View(view) => &view.triggers,
-            Object::Virtual { .. } | Object::Damaged { .. } => &NONE,
+            Object::Virtual(_) | Object::Damaged { .. } => &NONE,
         }
     }
 }
@@ -189,6 +196,8 @@ pub struct Column {
     pub(crate) primary_key_place: usize,
     /// Place in the record; `None` for a virtual column.
     pub(crate) stored: Option<usize>,
+    /// True for a column of a virtual table left out by `*`.
+    pub(crate) hidden: bool,
 }
 
 /// A generated column's expression.
@@ -315,12 +324,24 @@ impl Schema {
             flags: self.flags,
             registered: self.registered.clone(),
             modules: self.modules.clone(),
+            table_modules: self.table_modules.clone(),
+            for_nested_writes: self.for_nested_writes,
             ..Schema::default()
         };
         let mut table = table::schema_table();
         table.belong(MAIN, self.utf16);
         schema.add(Object::Table(Arc::new(table)));
         schema
+    }
+
+    /// The same schema for statements of a virtual table's module.
+    pub(crate) fn for_nested_writes(self) -> Schema {
+        Schema { for_nested_writes: true, ..self }
+    }
+
+    /// True where shadow tables may be written to.
+    pub(crate) fn is_for_nested_writes(&self) -> bool {
+        self.for_nested_writes
     }
 
     /// The settings of the connection's pragmas.

@@ -102,6 +102,7 @@ impl Builder {
             generated: None,
             primary_key_place: 0,
             stored: None,
+            hidden: false,
         };
         for constraint in &def.constraints {
             match constraint {
@@ -482,6 +483,7 @@ pub(crate) fn schema_table() -> Table {
         generated: None,
         primary_key_place: 0,
         stored: Some(stored),
+        hidden: false,
     };
     Table {
         name: "sqlite_schema".to_owned(),
@@ -530,6 +532,7 @@ pub(crate) fn view_table(
         generated: None,
         primary_key_place: 0,
         stored: Some(0),
+        hidden: false,
     });
     Table {
         name: name.to_owned(),

@@ -62,7 +62,7 @@ pub(crate) fn prepare(
             let when = if create.time == TriggerTime::Before { "BEFORE" } else { "AFTER" };
             return meaning(format!("cannot create {when} trigger on view: {}", view.name()));
         }
-        Object::Virtual { .. } => {
+        Object::Virtual(_) => {
             return meaning("cannot create triggers on virtual tables".to_owned());
         }
         Object::Damaged { name, why } => {

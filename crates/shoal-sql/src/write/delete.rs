@@ -10,6 +10,7 @@ use super::row::{Row, RowKey};
 use super::rows;
 use super::target::{Target, writable};
 use super::triggers::{Firing, Within, fire};
+use super::virtual_table::VirtualTarget;
 use super::{Context, Done, Failure};
 use crate::Error;
 use crate::parse::ast::{Delete, Indexed, ObjectName, TriggerEvent};
@@ -20,6 +21,7 @@ use crate::value::Value;
 /// A prepared `DELETE`.
 #[derive(Debug)]
 pub(crate) struct DeletePlan {
+    into: Option<VirtualTarget>,
     changer: Changer,
     is_view: bool,
     firing: Firing,
@@ -43,9 +45,9 @@ pub(crate) fn prepare(
     let around = Around { with: delete.with.as_ref(), ..around };
     let conflict = within.conflict;
     // Before the triggers, whose faults count only where nothing else is wrong.
-    let references = match target.view {
-        Some(_) => References::default(),
-        None => References::new(within, &target.table, Change::Delete)?,
+    let references = match (&target.view, &target.virtual_table) {
+        (Some(_), _) | (_, Some(_)) => References::default(),
+        (None, None) => References::new(within, &target.table, Change::Delete)?,
     };
     let named = Named {
         name: &delete.table,
@@ -55,7 +57,12 @@ pub(crate) fn prepare(
         filter: delete.filter.as_ref(),
     };
     let find = || RowQuery::over_table(schema, &target, named, Vec::new(), around);
-    let mut keys = delete.filter.is_some().then(find).transpose()?;
+    let is_virtual = target.virtual_table.is_some();
+    if is_virtual && delete.returning.is_some() {
+        let what = "DELETE RETURNING is not available on virtual tables";
+        return Err(Error::meaning(what, delete.table.name.offset));
+    }
+    let mut keys = (delete.filter.is_some() || is_virtual).then(find).transpose()?;
     let firing = within.firing(&target, TriggerEvent::Delete, &[], conflict)?;
     let columns = delete.returning.as_deref();
     let returning = Returning::compile(within, &target.table, &delete.table, columns, around)?;
@@ -69,7 +76,9 @@ pub(crate) fn prepare(
     let mut changer = Changer::plain(schema, &target.table, None)?;
     changer.is_kept = within.keeps(&target.table);
     let is_view = target.view.is_some();
-    Ok(DeletePlan { changer, is_view, firing, references, returning, keys })
+    let into =
+        target.virtual_table.map(|table| VirtualTarget { table, named: Vec::new(), conflict });
+    Ok(DeletePlan { into, changer, is_view, firing, references, returning, keys })
 }
 
 /// The implicit `DELETE` of a `DROP TABLE`, for the sake of foreign keys: the table's own triggers
@@ -86,12 +95,13 @@ pub(crate) fn prepare_drop(
     if references.is_empty() {
         return Ok(None);
     }
-    let target = Target { table: Arc::clone(table), view: None };
+    let target = Target { table: Arc::clone(table), view: None, virtual_table: None };
     let indexed = &Indexed::Any;
     let named = Named { name, alias: None, indexed, from: None, filter: None };
     let around = Around::statement(0);
     let keys = RowQuery::over_table(within.schema, &target, named, Vec::new(), around)?;
     Ok(Some(DeletePlan {
+        into: None,
         changer: Changer::plain(within.schema, table, None)?,
         is_view: false,
         firing: Firing::default(),
@@ -126,8 +136,10 @@ impl DeletePlan {
             let deleted = if self.is_view {
                 self.delete_of_view(context, Row { rowid: 0, values })
             } else {
-                let (key, _) = split_key(&self.changer.rows.table, values);
-                self.delete(context, &key)
+                match (&self.into, split_key(&self.changer.rows.table, values).0) {
+                    (Some(table), RowKey::Rowid(rowid)) => table.delete(context, rowid),
+                    (_, key) => self.delete(context, &key),
+                }
             };
             if deleted.map_err(|failure| failure.after(done))? {
                 done.changes += 1;

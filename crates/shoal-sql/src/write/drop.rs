@@ -5,7 +5,7 @@ use shoal_store::Pgno;
 use super::delete::{DeletePlan, prepare_drop};
 use super::schema_rows::{self, delete_where, is_name};
 use super::triggers::Within;
-use super::{Context, Done, Failure, Kind, sequence};
+use super::{Context, Done, Failure, Kind, sequence, virtual_table};
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::ast::{DropKind, ObjectName};
@@ -73,8 +73,9 @@ pub(crate) fn prepare(
         Some(Object::View(view)) => {
             Err(Error::meaning(format!("use DROP VIEW to delete view {}", view.name()), offset))
         }
-        Some(Object::Virtual { name, .. }) => {
-            Err(Error::unsupported(format!("dropping virtual table {name}"), offset))
+        Some(Object::Virtual(known)) => {
+            let found = virtual_table::prepare_change((within.schema, within.home), known, None);
+            found.map_err(|error| error.at(offset))
         }
         Some(Object::Damaged { name, why }) => {
             Err(Error::Schema { object: name.clone(), why: why.clone() })

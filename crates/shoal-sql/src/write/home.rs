@@ -32,7 +32,7 @@ pub(crate) fn of(schema: &Schema, stmt: &Stmt) -> Result<usize, Error> {
             let table = found(schema, &on, |schema, text| schema.object(text).is_some())?;
             (&create.name, create.name.database.is_none() && table == Some(TEMP))
         }
-        Stmt::CreateVirtualTable { name, .. } => (name, false),
+        Stmt::CreateVirtualTable(create) => (&create.name, false),
         Stmt::Insert(insert) => return of_object(schema, &insert.table),
         Stmt::Update(update) => return of_object(schema, &update.table),
         Stmt::Delete(delete) => return of_object(schema, &delete.table),

@@ -11,6 +11,7 @@ use super::row::{Row, RowEnv};
 use super::target::writable;
 use super::triggers::{Firing, Within, fire};
 use super::upsert::{self, Upserts};
+use super::virtual_table::VirtualTarget;
 use super::{Context, Done, Failure};
 use crate::Error;
 use crate::error::NameKind;
@@ -120,6 +121,13 @@ pub(crate) fn prepare(
         None => all_targets(&table, width, insert)?,
     };
     let is_view = target.view.is_some();
+    if target.virtual_table.is_some()
+        && let Some(upsert) = insert.upserts.first()
+    {
+        let name = target.table.name();
+        let what = format!("UPSERT not implemented for virtual table \"{name}\"");
+        return Err(Error::meaning(what, upsert.offset));
+    }
     if is_view && let Some(upsert) = insert.upserts.first() {
         return Err(Error::meaning("cannot UPSERT a view", upsert.offset));
     }
@@ -132,15 +140,19 @@ pub(crate) fn prepare(
         && !changer.replaces()
         && !clauses.iter().any(|clause| clause.updates)
         && is_one_row(&insert.source);
-    let references = match is_view {
+    let references = match is_view || target.virtual_table.is_some() {
         true => References::default(),
         false => References::new(within, &table, Change::Insert { single })?,
     };
     changer.find_leaving(within, &target, true, &|_| true)?;
     let firing = within.firing(&target, TriggerEvent::Insert, &[], conflict)?;
+    let named = |column: usize| targets.contains(&Target::Column(column));
+    let named = (0..table.columns.len()).map(named).collect();
+    let into = target.virtual_table.clone().map(|table| VirtualTarget { table, named, conflict });
     let inserter = Inserter {
         changer,
         is_view,
+        into,
         references,
         upserts: Upserts::compile(within, &target, insert, around)?,
         returning: Returning::compile(within, &table, &insert.table, columns, around)?,
@@ -176,7 +188,7 @@ fn is_one_row(source: &InsertSource) -> bool {
 fn all_targets(table: &Table, width: Option<usize>, insert: &Insert) -> Result<Vec<Target>, Error> {
     let columns = table.columns.iter().enumerate();
     let targets: Vec<Target> = columns
-        .filter(|(_, column)| column.generated.is_none())
+        .filter(|(_, column)| column.generated.is_none() && !column.hidden)
         .map(|(index, _)| Target::Column(index))
         .collect();
     match width {
@@ -344,6 +356,7 @@ impl InsertPlan {
 pub(crate) struct Inserter {
     pub(crate) changer: Changer,
     is_view: bool,
+    into: Option<VirtualTarget>,
     pub(crate) references: References,
     firing: Firing,
     upserts: Upserts,
@@ -370,6 +383,7 @@ impl Inserter {
         Ok(Inserter {
             changer: Changer::plain(schema, table, None)?,
             is_view: false,
+            into: None,
             references: References::default(),
             firing: Firing::default(),
             upserts: Upserts::default(),
@@ -381,6 +395,7 @@ impl Inserter {
     pub(crate) fn stores_whole(&self) -> bool {
         self.changer.stores_whole()
             && !self.is_view
+            && self.into.is_none()
             && self.firing.is_empty()
             && self.upserts.is_empty()
             && self.references.is_empty()
@@ -431,6 +446,13 @@ impl Inserter {
                 returning.give(context, row)?;
             }
             return Ok(Inserted::Nothing);
+        }
+        if let Some(into) = &self.into {
+            let inserted = into.insert(context, row, rowid.as_ref())?;
+            if let (Inserted::Row(_), Some(returning)) = (&inserted, &self.returning) {
+                returning.give(context, row)?;
+            }
+            return Ok(inserted);
         }
         let mut wanted = None;
         if !table.without_rowid {

@@ -39,6 +39,7 @@ mod triggers;
 mod update;
 mod upsert;
 pub(crate) mod vacuum;
+mod virtual_table;
 
 use shoal_store::Transaction;
 
@@ -52,7 +53,7 @@ use crate::kept::{KeptReads, RowKeeper};
 use crate::parse::Parsed;
 use crate::parse::ast::{Conflict, DropKind, Stmt};
 use crate::resolve::Around;
-use crate::schema::{Schema, Snapshot, Txns};
+use crate::schema::{Schema, Snapshot, Txns, VirtualWriters};
 use crate::session::Session;
 use crate::value::Value;
 use references::{Outstanding, Violations};
@@ -84,6 +85,8 @@ enum Kind {
     Reindex(reindex::ReindexPlan),
     Alter(Box<alter::AlterPlan>),
     Analyze(analyze::AnalyzePlan),
+    CreateVirtual(Box<virtual_table::CreateVirtualPlan>),
+    ChangeVirtual(virtual_table::ChangeVirtualPlan),
     /// `IF NOT EXISTS` or `IF EXISTS` found that there is nothing to do.
     Nothing,
 }
@@ -163,6 +166,8 @@ pub(crate) struct State {
     pub(crate) returned: Vec<Vec<Value>>,
     /// Memory reused by one statement after the other.
     pub(crate) scratch: Scratch,
+    /// The writers of virtual tables in the transaction.
+    pub(crate) writers: VirtualWriters,
 }
 
 /// Memory for making rows, reused from row to row and from statement to statement.
@@ -279,9 +284,7 @@ pub(crate) fn prepare(schema: &Schema, parsed: &Parsed, sql: &str) -> Result<Pla
         Stmt::Reindex(name) => reindex::prepare(own, name.as_ref())?,
         Stmt::AlterTable(alter) => alter::prepare(schema, alter, sql)?,
         Stmt::Analyze(name) => analyze::prepare(schema, name.as_ref())?,
-        Stmt::CreateVirtualTable { name, .. } => {
-            return Err(Error::unsupported("CREATE VIRTUAL TABLE", name.name.offset));
-        }
+        Stmt::CreateVirtualTable(create) => virtual_table::prepare_create(&within, create)?,
         other => unreachable!("does not write: {other:?}"),
     };
     let is_kept = within.is_kept();
@@ -304,6 +307,10 @@ pub(crate) struct Running<'a> {
     pub(crate) scratch: &'a mut Scratch,
     /// Asked about rows of kept tables.
     pub(crate) keeper: Option<&'a dyn RowKeeper>,
+    /// The writers of virtual tables in the transaction.
+    pub(crate) writers: &'a mut VirtualWriters,
+    /// True where the transaction ends with the statement: writers keep nothing.
+    pub(crate) flushes: bool,
 }
 
 /// Executes a prepared statement; gives the rows of its `RETURNING`, too.
@@ -325,10 +332,17 @@ pub(crate) fn execute(
         outstanding,
         scratch,
         keeper,
+        writers,
+        flushes,
     } = running;
     let keeper = keeper.filter(|_| plan.is_kept);
     let violations = Violations::of(*outstanding);
-    let mut state = State { violations, scratch: std::mem::take(scratch), ..State::default() };
+    let mut state = State {
+        violations,
+        scratch: std::mem::take(scratch),
+        writers: std::mem::take(writers),
+        ..State::default()
+    };
     let mut context = Context {
         home,
         main,
@@ -342,6 +356,11 @@ pub(crate) fn execute(
         state: &mut state,
     };
     let work = |context: &mut Context<'_>| {
+        if !matches!(plan.kind, Kind::Insert(_) | Kind::Update(_) | Kind::Delete(_)) {
+            // Shadow tables may be others afterwards.
+            context.flush_writers()?;
+            context.state.writers.clear();
+        }
         let done = match &plan.kind {
             Kind::Insert(plan) => plan.execute(context),
             Kind::Update(plan) => plan.execute(context),
@@ -354,6 +373,8 @@ pub(crate) fn execute(
             Kind::Reindex(plan) => plan.execute(context).map_err(Failure::from),
             Kind::Alter(plan) => plan.execute(context).map_err(Failure::from),
             Kind::Analyze(plan) => plan.execute(context).map_err(Failure::from),
+            Kind::CreateVirtual(plan) => plan.execute(context).map_err(Failure::from),
+            Kind::ChangeVirtual(plan) => plan.execute(context).map_err(Failure::from),
             Kind::Nothing => Ok(Done::default()),
         };
         let done = match done {
@@ -376,9 +397,16 @@ pub(crate) fn execute(
         Kind::Insert(plan) if plan.stores_whole() => work(&mut context),
         _ => undoing(&mut context, work),
     };
-    if result.as_ref().err().is_none_or(|failure| failure.resolution == Conflict::Fail) {
+    let keeps = result.as_ref().err().is_none_or(|failure| failure.resolution == Conflict::Fail);
+    let flushed = if keeps && flushes { context.flush_writers() } else { Ok(()) };
+    if flushes {
+        context.state.writers.clear();
+    }
+    if keeps {
         *outstanding = state.violations.outstanding;
     }
+    *writers = std::mem::take(&mut state.writers);
+    flushed?;
     *scratch = std::mem::take(&mut state.scratch);
     Ok((result?, state.returned))
 }
@@ -388,6 +416,7 @@ fn undoing<T>(
     context: &mut Context<'_>,
     work: impl FnOnce(&mut Context<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
+    let moments = context.with_writers(VirtualWriters::savepoint)?;
     let savepoint = context.transaction.savepoint()?;
     let moment = context.keeper.map(|keeper| (keeper, keeper.moment()));
     let result = work(context);
@@ -396,7 +425,9 @@ fn undoing<T>(
         if let Some((keeper, moment)) = moment {
             keeper.rollback_to(moment);
         }
+        context.state.writers.rollback_to(Some(context.home), &moments);
     }
     context.transaction.release(savepoint)?;
+    context.state.writers.release(Some(context.home), &moments);
     result
 }

@@ -86,6 +86,9 @@ impl RowQuery {
                 return Err(Error::unsupported(what, offset));
             };
             columns.push(key);
+            if target.virtual_table.is_some() && !exprs.is_empty() {
+                columns.extend(table.columns.iter().map(|column| column.name.clone()));
+            }
         }
         let qualifier = alias.unwrap_or(&name.name);
         let key = columns.into_iter().map(|text| ast::Expr {
@@ -123,8 +126,9 @@ impl RowQuery {
     ///
     /// # Errors
     /// What its expressions raise; what is wrong with the file.
-    pub(crate) fn run(&self, context: &Context<'_>) -> Result<Vec<Vec<Value>>, Error> {
-        self.run_with(context, context.parameters)
+    pub(crate) fn run(&self, context: &mut Context<'_>) -> Result<Vec<Vec<Value>>, Error> {
+        let parameters = context.parameters;
+        self.run_with(context, parameters)
     }
 
     /// Runs the query with parameters of its own.
@@ -132,6 +136,21 @@ impl RowQuery {
     /// # Errors
     /// As [`RowQuery::run`].
     pub(crate) fn run_with(
+        &self,
+        context: &mut Context<'_>,
+        parameters: &[Value],
+    ) -> Result<Vec<Vec<Value>>, Error> {
+        if self.program.reads_virtual {
+            context.flush_writers()?;
+        }
+        self.rows(context, parameters)
+    }
+
+    /// Runs a query without virtual tables, with parameters of its own.
+    ///
+    /// # Errors
+    /// As [`RowQuery::run`].
+    pub(crate) fn rows(
         &self,
         context: &Context<'_>,
         parameters: &[Value],

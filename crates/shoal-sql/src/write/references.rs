@@ -420,7 +420,7 @@ impl OtherKey {
     fn count(&self, context: &Context<'_>, row: &Row) -> Result<i64, Error> {
         let mut parameters = Vec::new();
         row.push_parameters(&mut parameters);
-        let rows = self.referring.run_with(context, &parameters)?;
+        let rows = self.referring.rows(context, &parameters)?;
         Ok(rows.first().and_then(|row| row.first()).map_or(0, |count| to_int(count.as_ref())))
     }
 }

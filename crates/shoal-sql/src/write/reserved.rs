@@ -46,7 +46,8 @@ fn object(stmt: &Stmt) -> Option<&ObjectName> {
         Stmt::CreateView(create) => &create.name,
         Stmt::CreateTrigger(create) => &create.table,
         Stmt::AlterTable(alter) => &alter.table,
-        Stmt::CreateVirtualTable { name, .. } | Stmt::Drop { name, .. } => name,
+        Stmt::CreateVirtualTable(create) => &create.name,
+        Stmt::Drop { name, .. } => name,
         _ => return None,
     })
 }

@@ -11,7 +11,7 @@ use crate::authorize::Access;
 use crate::error::NameKind;
 use crate::parse::ast::{ObjectName, TriggerEvent, TriggerTime};
 use crate::resolve::{Around, Resolver};
-use crate::schema::{Object, Schema, TEMP, Table, Triggers, View, view_table};
+use crate::schema::{Connected, Object, Schema, TEMP, Table, Triggers, View, view_table};
 
 /// What a statement writes to.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub(crate) struct Target {
     pub(crate) table: Arc<Table>,
     /// The view, whose triggers do what is to be done.
     pub(crate) view: Option<Arc<View>>,
+    /// The virtual table, changed by its writer.
+    pub(crate) virtual_table: Option<Arc<Connected>>,
 }
 
 impl Target {
@@ -53,9 +55,14 @@ pub(crate) fn writable(
             let full = format!("{home}.{}", name.name.text);
             return Err(Error::no_such(NameKind::Table, &full, name.name.offset));
         }
+        if let Some(found) = super::virtual_table::find(within, &name.name.text)? {
+            authorize(within, event, found.table.name())?;
+            let (table, virtual_table) = (Arc::clone(&found.table), Some(Arc::clone(found)));
+            return Ok(Target { table, view: None, virtual_table });
+        }
         let table = writable_table(schema, name)?;
         authorize(within, event, table.name())?;
-        return Ok(Target { table, view: None });
+        return Ok(Target { table, view: None, virtual_table: None });
     };
     authorize(within, event, view.name())?;
     usable(&view.triggers)?;
@@ -66,7 +73,7 @@ pub(crate) fn writable(
         return Err(is_view(view.name(), name.name.offset));
     }
     let table = table_of_view(within, view, name.name.offset)?;
-    Ok(Target { table: Arc::new(table), view: Some(Arc::clone(view)) })
+    Ok(Target { table: Arc::new(table), view: Some(Arc::clone(view)), virtual_table: None })
 }
 
 /// The columns of a view, as a table without a b-tree.
@@ -128,7 +135,8 @@ pub(crate) fn writable_table(schema: &Schema, name: &ObjectName) -> Result<Arc<T
             Err(Error::no_such(NameKind::Table, &full, offset))
         }
         Some(Object::View(view)) => Err(is_view(view.name(), offset)),
-        Some(Object::Virtual { name, .. }) => {
+        Some(Object::Virtual(known)) => {
+            let name = known.name();
             Err(Error::unsupported(format!("writing to virtual table {name}"), offset))
         }
         Some(Object::Damaged { name, why }) => {
@@ -141,7 +149,9 @@ pub(crate) fn writable_table(schema: &Schema, name: &ObjectName) -> Result<Arc<T
             if !is_open && name.starts_with("sqlite_") {
                 return refused(format!("table {} may not be modified", table.name));
             }
-            if let Some(owner) = shadow_owner(schema, &table.name) {
+            if !schema.is_for_nested_writes()
+                && let Some(owner) = shadow_owner(schema, &table.name)
+            {
                 let what = format!("writing to {}, part of virtual table {owner}", table.name);
                 return Err(Error::unsupported(what, offset));
             }
@@ -170,7 +180,7 @@ pub(crate) fn check_database(name: &ObjectName) -> Result<(), Error> {
 fn shadow_owner<'s>(schema: &'s Schema, table: &str) -> Option<&'s str> {
     let (owner, _) = table.rsplit_once('_')?;
     schema.objects().iter().find_map(|object| match object {
-        Object::Virtual { name, .. } if name.eq_ignore_ascii_case(owner) => Some(name.as_str()),
+        Object::Virtual(known) if known.name().eq_ignore_ascii_case(owner) => Some(known.name()),
         _ => None,
     })
 }

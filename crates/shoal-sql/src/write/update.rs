@@ -11,6 +11,7 @@ use super::row::{Row, RowKey};
 use super::sets::Sets;
 use super::target::{Target, authorize_update, is_view, writable};
 use super::triggers::{Within, fire};
+use super::virtual_table::VirtualTarget;
 use super::{Context, Done, Failure};
 use crate::Error;
 use crate::parse::ast::{From, ResultColumn, TableRef, TableRefKind, TriggerEvent, Update};
@@ -20,6 +21,7 @@ use crate::value::Value;
 /// A prepared `UPDATE`.
 #[derive(Debug)]
 pub(crate) struct UpdatePlan {
+    into: Option<VirtualTarget>,
     updater: Updater,
     is_view: bool,
     /// The keys of the rows to change and their new values.
@@ -87,10 +89,17 @@ pub(crate) fn prepare(
         None
     };
     let columns = update.returning.as_deref();
+    if columns.is_some() && target.virtual_table.is_some() {
+        let what = "UPDATE RETURNING is not available on virtual tables";
+        return Err(Error::meaning(what, update.table.name.offset));
+    }
+    let named = (0..target.table.columns.len()).map(|column| sets.changes(&target.table, column));
+    let named = named.collect();
+    let into = target.virtual_table.clone().map(|table| VirtualTarget { table, named, conflict });
     let returning = Returning::compile(within, &target.table, &update.table, columns, around)?;
     let joins = update.from.is_some();
     let updater = Updater { changer, sets, firing, references };
-    Ok(UpdatePlan { updater, is_view: target.view.is_some(), query, joins, again, returning })
+    Ok(UpdatePlan { into, updater, is_view: target.view.is_some(), query, joins, again, returning })
 }
 
 /// The foreign keys touched by assignments.
@@ -102,7 +111,7 @@ pub(crate) fn references_of(
     target: &Target,
     sets: &Sets,
 ) -> Result<References, Error> {
-    if target.view.is_some() {
+    if target.view.is_some() || target.virtual_table.is_some() {
         return Ok(References::default());
     }
     let changes = |column: usize| sets.changes(&target.table, column);
@@ -135,6 +144,9 @@ impl UpdatePlan {
     pub(crate) fn execute(&self, context: &mut Context<'_>) -> Result<Done, Failure> {
         if self.is_view {
             return self.execute_on_view(context);
+        }
+        if let Some(into) = &self.into {
+            return self.execute_on_virtual(context, into);
         }
         let table = &self.updater.changer.rows.table;
         let collected = self.query.run(context)?;
@@ -184,6 +196,30 @@ impl UpdatePlan {
         }
         let new = self.updater.changed(&old, values)?;
         self.updater.update(context, key, old, new, self.returning.as_ref())
+    }
+
+    fn execute_on_virtual(
+        &self,
+        context: &mut Context<'_>,
+        into: &VirtualTarget,
+    ) -> Result<Done, Failure> {
+        let table = &self.updater.changer.rows.table;
+        let mut collected =
+            self.query.run(context)?.into_iter().map(|values| split_key(table, values));
+        let mut collected: Vec<(RowKey, Vec<Value>)> = collected.by_ref().collect();
+        if self.joins {
+            collected = last_of_each(collected);
+        }
+        let mut done = Done::default();
+        for (key, values) in collected {
+            let RowKey::Rowid(rowid) = key else { continue };
+            let (mut old, values) = split_row(table, values);
+            old.rowid = rowid;
+            let new = self.updater.changed(&old, values)?;
+            let changed = into.update(context, rowid, &new);
+            done.changes += u64::from(changed.map_err(|failure| failure.after(done))?);
+        }
+        Ok(done)
     }
 
     fn execute_on_view(&self, context: &mut Context<'_>) -> Result<Done, Failure> {

@@ -80,6 +80,9 @@ pub(crate) fn prepare(schema: &Schema, alter: &AlterTable, sql: &str) -> Result<
         return Err(Error::no_such(NameKind::Table, &full, name.offset));
     };
     check_alterable(schema, object, &alter.change, name)?;
+    if let (Object::Virtual(known), TableChange::RenameTo(new)) = (object, &alter.change) {
+        return super::virtual_table::prepare_change((schema, MAIN), known, Some(&new.text));
+    }
     let table = writable_table(schema, &alter.table)?;
     let column = |name: &Name| {
         table.column_index(&name.text).ok_or_else(|| {
@@ -149,7 +152,7 @@ fn check_alterable(
     let not_alterable = || meaning(format!("table {own} may not be altered"));
     let kind = match object {
         Object::View(_) => Some("view"),
-        Object::Virtual { .. } => Some("virtual table"),
+        Object::Virtual(_) => Some("virtual table"),
         Object::Table(_) | Object::Damaged { .. } => None,
     };
     match change {
@@ -164,12 +167,6 @@ fn check_alterable(
             super::create_table::check_reserved(new)?;
             if kind == Some("view") {
                 return meaning(format!("view {own} may not be altered"));
-            }
-            if kind.is_some() {
-                return Err(Error::unsupported(
-                    format!("renaming virtual table {own}"),
-                    name.offset,
-                ));
             }
         }
         _ => {
@@ -241,6 +238,18 @@ impl AlterPlan {
         }
         Ok(Done::default())
     }
+}
+
+/// Renames a virtual table in the schema, after its shadow tables.
+///
+/// # Errors
+/// As [`rename::table`].
+pub(crate) fn rename_virtual(
+    context: &mut Context<'_>,
+    table: &Table,
+    new: &str,
+) -> Result<(), Error> {
+    rename::table(context, table, new)
 }
 
 /// The row of a table in the schema.

@@ -20,7 +20,11 @@ pub(super) fn table(context: &mut Context<'_>, table: &Table, new: &str) -> Resu
     let mut rows = StoredRow::all(context.transaction)?;
     for row in &mut rows {
         let before = row.clone();
-        if let Some(sql) = row.sql.clone().filter(|_| !row.is_reserved())
+        if let Some(arguments) = row.sql.as_deref().and_then(behind_virtual_name) {
+            if is_it(&row.name) {
+                row.sql = Some(format!("CREATE VIRTUAL TABLE {}{arguments}", quoted(new)));
+            }
+        } else if let Some(sql) = row.sql.clone().filter(|_| !row.is_reserved())
             && (row.kind != "index" || is_it(&row.table))
         {
             let names = names_of(context.schema, &sql, false)
@@ -49,6 +53,14 @@ pub(super) fn table(context: &mut Context<'_>, table: &Table, new: &str) -> Resu
     rename_sequence(context, &table.name, new)?;
     let schema = reread(context, "rename")?;
     check_all(&schema, &StoredRow::all(context.transaction)?, "after rename", false)
+}
+
+/// The text behind the name of a stored `CREATE VIRTUAL TABLE`; `None` for other definitions.
+fn behind_virtual_name(sql: &str) -> Option<&str> {
+    const START: &str = "CREATE VIRTUAL TABLE ";
+    let start = sql.get(..START.len())?;
+    let rest = sql.get(START.len()..).filter(|_| start.eq_ignore_ascii_case(START))?;
+    rest.get(token_at(rest, 0).len()..)
 }
 
 /// Keeps the counter of `AUTOINCREMENT`, found by the table's name.

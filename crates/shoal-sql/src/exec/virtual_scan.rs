@@ -1,0 +1,102 @@
+//! Scans of virtual tables: the module's cursor gives rows, whose columns go into the registers.
+
+use super::Machine;
+use super::eval;
+use crate::Error;
+use crate::plan::{Reg, VirtualScan};
+use crate::resolve::tree::{AUXILIARY, ROWID};
+use crate::schema::{TableReads, VirtualCursor};
+use crate::value::Value;
+
+/// A cursor over a virtual table, kept from one run of the scan to the next.
+#[derive(Debug)]
+pub(super) struct VirtualRun {
+    cursor: Box<dyn VirtualCursor>,
+    arguments: Vec<Value>,
+}
+
+impl VirtualRun {
+    pub(super) fn open(
+        plan: &VirtualScan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<VirtualRun, Error> {
+        let cursor = plan.table.instance.open()?;
+        let mut run = VirtualRun { cursor, arguments: Vec::new() };
+        run.open_again(plan, machine)?;
+        Ok(run)
+    }
+
+    /// Begins again with the rows known so far.
+    pub(super) fn open_again(
+        &mut self,
+        plan: &VirtualScan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<(), Error> {
+        self.arguments.clear();
+        for (code, affinity) in &plan.arguments {
+            eval(machine, code)?;
+            let value = machine.registers[code.result].clone();
+            self.arguments.push(match affinity {
+                Some(affinity) => affinity.apply_for_comparison(value),
+                None => value,
+            });
+        }
+        let reads = machine.table_reads(plan.table.table.database)?;
+        self.cursor.filter(&plan.choice, &self.arguments, &reads)
+    }
+
+    pub(super) fn next(
+        &mut self,
+        plan: &VirtualScan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<bool, Error> {
+        let found = self.cursor.next(&machine.table_reads(plan.table.table.database)?)?;
+        if found {
+            self.load(plan, &plan.early, machine)?;
+        }
+        Ok(found)
+    }
+
+    /// Reads columns of the row.
+    pub(super) fn load(
+        &mut self,
+        plan: &VirtualScan,
+        columns: &[(usize, Reg)],
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<(), Error> {
+        let database = plan.table.table.database;
+        for &(column, reg) in columns {
+            if column == ROWID {
+                machine.registers[reg] = Value::Int(self.cursor.rowid());
+                continue;
+            }
+            let call = column.checked_sub(AUXILIARY).and_then(|place| plan.calls.get(place));
+            if let Some((function, codes)) = call {
+                let mut arguments = Vec::with_capacity(codes.len());
+                for code in codes {
+                    eval(machine, code)?;
+                    arguments.push(machine.registers[code.result].clone());
+                }
+                let reads = machine.table_reads(database)?;
+                let value = self.cursor.auxiliary(*function, &arguments, &reads)?;
+                machine.registers[reg] = value;
+                continue;
+            }
+            let mut value = std::mem::take(&mut machine.registers[reg]);
+            let reads = machine.table_reads(database)?;
+            self.cursor.column(column, &reads, &mut value)?;
+            machine.registers[reg] = value;
+        }
+        Ok(())
+    }
+}
+
+impl Machine<'_, '_> {
+    /// The reading end for a virtual table of a database.
+    fn table_reads(&self, database: usize) -> Result<TableReads<'_>, Error> {
+        let Some(schema) = self.schema else {
+            return Err(Error::Misuse { what: "a virtual table was read without its schema" });
+        };
+        Ok(TableReads { schema, txns: self.txns()?, database, session: self.session })
+    }
+}

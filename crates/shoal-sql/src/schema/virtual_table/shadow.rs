@@ -1,0 +1,329 @@
+//! Shadow tables by their b-trees: rows of virtual tables are found and written without SQL.
+
+use std::fmt;
+use std::sync::Arc;
+
+use shoal_store::{IndexCursor, KeyOrder, Record, TableCursor, Transaction, encode_record};
+
+use super::TableWrites;
+use crate::Error;
+use crate::error::NameKind;
+use crate::schema::{Object, Schema, Table};
+use crate::value::ValueRef;
+
+/// An ordinary table holding a part of a virtual table. Good for one version of the schema.
+#[derive(Clone)]
+pub struct ShadowTable {
+    table: Arc<Table>,
+    order: KeyOrder,
+}
+
+impl ShadowTable {
+    /// The table called `name`.
+    ///
+    /// # Errors
+    /// `no such table`; a view, a virtual table, a damaged table.
+    pub fn of(schema: &Schema, name: &str) -> Result<ShadowTable, Error> {
+        let table = match schema.object(name) {
+            Some(Object::Table(table)) => Arc::clone(table),
+            Some(Object::Damaged { name, why }) => {
+                return Err(Error::Schema { object: name.clone(), why: why.clone() });
+            }
+            Some(_) => {
+                let why = "a part of a virtual table is no table".to_owned();
+                return Err(Error::Schema { object: name.to_owned(), why });
+            }
+            None => {
+                let message = format!("no such table: {name}");
+                return Err(Error::Name { kind: NameKind::Table, message, offset: None });
+            }
+        };
+        let order = table.primary_key_order();
+        Ok(ShadowTable { table, order })
+    }
+
+    /// The name as written.
+    pub fn name(&self) -> &str {
+        &self.table.name
+    }
+
+    /// How many columns the table has.
+    pub fn columns(&self) -> usize {
+        self.table.columns.len()
+    }
+
+    /// True where rows are found by their primary key and have no rowid.
+    pub fn is_without_rowid(&self) -> bool {
+        self.table.without_rowid
+    }
+
+    /// Refuses the other kind of table.
+    fn check_kind(&self, without_rowid: bool) -> Result<(), Error> {
+        match self.table.without_rowid == without_rowid {
+            true => Ok(()),
+            false => Err(self.fault("it has another kind of key than its virtual table expects")),
+        }
+    }
+
+    /// Refuses tables with more than their own b-tree.
+    fn check_plain(&self) -> Result<(), Error> {
+        match self.table.indexes.is_empty() && self.table.triggers.list.is_empty() {
+            true => Ok(()),
+            false => Err(self.fault("a part of a virtual table has indexes or triggers")),
+        }
+    }
+
+    fn fault(&self, why: &str) -> Error {
+        Error::Schema { object: self.table.name.clone(), why: why.to_owned() }
+    }
+}
+
+impl fmt::Debug for ShadowTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ShadowTable").field(&self.table.name).finish()
+    }
+}
+
+/// A position among the rows of a shadow table.
+///
+/// Columns are borrowed from the page, but for records continued on overflow pages, which are
+/// copied to the cursor's own buffer.
+pub struct ShadowRows<'t> {
+    table: ShadowTable,
+    cursor: Cursor<'t>,
+}
+
+enum Cursor<'t> {
+    Table(Box<TableCursor<'t>>),
+    Index(Box<IndexCursor<'t>>),
+}
+
+impl<'t> ShadowRows<'t> {
+    pub(super) fn new(table: &ShadowTable, txn: &'t Transaction) -> Result<ShadowRows<'t>, Error> {
+        let root = table.table.root;
+        let cursor = match table.table.without_rowid {
+            true => Cursor::Index(Box::new(txn.index(root)?)),
+            false => Cursor::Table(Box::new(txn.table(root)?)),
+        };
+        Ok(ShadowRows { table: table.clone(), cursor })
+    }
+
+    fn wrong(&self) -> Error {
+        self.table.fault("it has another kind of key than its virtual table expects")
+    }
+
+    /// Goes to the row of a rowid, or else to the next one; true when the rowid has a row.
+    ///
+    /// # Errors
+    /// [`Error::Store`]; a table without rowid.
+    pub fn seek(&mut self, rowid: i64) -> Result<bool, Error> {
+        match &mut self.cursor {
+            Cursor::Table(cursor) => Ok(cursor.seek(rowid)?),
+            Cursor::Index(_) => Err(self.wrong()),
+        }
+    }
+
+    /// Goes to the first row at or behind the first columns of a primary key; true when it has
+    /// them. For tables without rowid.
+    ///
+    /// # Errors
+    /// [`Error::Store`]; a table with rowids.
+    pub fn seek_key(&mut self, key: &[ValueRef<'_>]) -> Result<bool, Error> {
+        match &mut self.cursor {
+            Cursor::Index(cursor) => Ok(cursor.seek(key, &self.table.order)?),
+            Cursor::Table(_) => Err(self.wrong()),
+        }
+    }
+
+    /// Goes to the last row at or before the first columns of a primary key; false when there is
+    /// none. For tables without rowid.
+    ///
+    /// # Errors
+    /// As [`ShadowRows::seek_key`].
+    pub fn seek_at_most(&mut self, key: &[ValueRef<'_>]) -> Result<bool, Error> {
+        match &mut self.cursor {
+            Cursor::Index(cursor) => {
+                cursor.seek_after(key, &self.table.order)?;
+                Ok(cursor.prev()?)
+            }
+            Cursor::Table(_) => Err(self.wrong()),
+        }
+    }
+
+    /// Goes to the first row; false when there is none.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn first(&mut self) -> Result<bool, Error> {
+        Ok(match &mut self.cursor {
+            Cursor::Table(cursor) => cursor.first()?,
+            Cursor::Index(cursor) => cursor.first()?,
+        })
+    }
+
+    /// Goes to the last row; false when there is none.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn last(&mut self) -> Result<bool, Error> {
+        Ok(match &mut self.cursor {
+            Cursor::Table(cursor) => cursor.last()?,
+            Cursor::Index(cursor) => cursor.last()?,
+        })
+    }
+
+    /// Goes to the next row; false behind the last.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    #[allow(clippy::should_implement_trait)] // it lends, and can fail
+    pub fn next(&mut self) -> Result<bool, Error> {
+        Ok(match &mut self.cursor {
+            Cursor::Table(cursor) => cursor.next()?,
+            Cursor::Index(cursor) => cursor.next()?,
+        })
+    }
+
+    /// Goes to the row before; false before the first.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn prev(&mut self) -> Result<bool, Error> {
+        Ok(match &mut self.cursor {
+            Cursor::Table(cursor) => cursor.prev()?,
+            Cursor::Index(cursor) => cursor.prev()?,
+        })
+    }
+
+    /// True on a row.
+    pub fn is_valid(&self) -> bool {
+        match &self.cursor {
+            Cursor::Table(cursor) => cursor.is_valid(),
+            Cursor::Index(cursor) => cursor.is_valid(),
+        }
+    }
+
+    /// The rowid of the row.
+    ///
+    /// # Errors
+    /// A table without rowid; on no row.
+    pub fn rowid(&self) -> Result<i64, Error> {
+        match &self.cursor {
+            Cursor::Table(cursor) => Ok(cursor.rowid()?),
+            Cursor::Index(_) => Err(self.wrong()),
+        }
+    }
+
+    /// A column of the row by its place in the table's definition; NULL for the rowid's other
+    /// name, for columns added since, and for generated ones.
+    ///
+    /// # Errors
+    /// [`Error::Store`]; on no row.
+    pub fn column(&mut self, column: usize) -> Result<ValueRef<'_>, Error> {
+        let known = self.table.table.columns.get(column);
+        let Some(place) = known.and_then(|column| column.stored) else { return Ok(ValueRef::Null) };
+        let payload = match &mut self.cursor {
+            Cursor::Table(cursor) => cursor.payload()?,
+            Cursor::Index(cursor) => cursor.payload()?,
+        };
+        let record = Record::new(payload).map_err(Error::corrupt)?;
+        Ok(record.column(place).map_err(Error::corrupt)?.unwrap_or(ValueRef::Null))
+    }
+}
+
+impl fmt::Debug for ShadowRows<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ShadowRows").field(&self.table.table.name).finish()
+    }
+}
+
+impl TableWrites<'_> {
+    /// Stores a row of a table with rowids, in the place of one of the same rowid. The value of the
+    /// rowid's other name is not looked at. Columns' affinities are not applied.
+    ///
+    /// # Errors
+    /// [`Error::Store`]; a table without rowid, or with indexes or triggers.
+    pub fn insert(
+        &mut self,
+        table: &ShadowTable,
+        rowid: i64,
+        values: &[ValueRef<'_>],
+    ) -> Result<(), Error> {
+        table.check_kind(false)?;
+        table.check_plain()?;
+        self.record.clear();
+        let format = self.transaction.header().schema_format;
+        let alias = table.table.rowid_alias;
+        let values = values.iter().enumerate();
+        let values = values.map(|(place, value)| match Some(place) == alias {
+            true => ValueRef::Null,
+            false => *value,
+        });
+        shoal_store::encode_values(values, format, &mut self.record);
+        Ok(self.transaction.table_insert(table.table.root, rowid, &self.record)?)
+    }
+
+    /// Removes the row of a rowid; false when there is none.
+    ///
+    /// # Errors
+    /// As [`TableWrites::insert`].
+    pub fn delete(&mut self, table: &ShadowTable, rowid: i64) -> Result<bool, Error> {
+        table.check_kind(false)?;
+        table.check_plain()?;
+        Ok(self.transaction.table_delete(table.table.root, rowid)?)
+    }
+
+    /// Stores a row of a table without rowid, in the place of one with the same primary key; the
+    /// values are in the order of the definition.
+    ///
+    /// # Errors
+    /// [`Error::Store`]; a table with rowids, indexes or triggers.
+    pub fn insert_key(
+        &mut self,
+        table: &ShadowTable,
+        values: &[ValueRef<'_>],
+    ) -> Result<(), Error> {
+        table.check_kind(true)?;
+        table.check_plain()?;
+        let definition = &*table.table;
+        let mut stored = vec![ValueRef::Null; definition.stored_columns];
+        for (column, value) in definition.columns.iter().zip(values) {
+            if let Some(place) = column.stored.filter(|place| *place < stored.len()) {
+                stored[place] = *value;
+            }
+        }
+        let key = &stored[..definition.primary_key.len().min(stored.len())];
+        self.delete_key(table, key)?;
+        self.record.clear();
+        encode_record(&stored, self.transaction.header().schema_format, &mut self.record);
+        Ok(self.transaction.index_insert(definition.root, &self.record, &table.order)?)
+    }
+
+    /// Removes the row of a whole primary key; false when there is none.
+    ///
+    /// # Errors
+    /// As [`TableWrites::insert_key`].
+    pub fn delete_key(&mut self, table: &ShadowTable, key: &[ValueRef<'_>]) -> Result<bool, Error> {
+        table.check_kind(true)?;
+        table.check_plain()?;
+        self.record.clear();
+        encode_record(key, self.transaction.header().schema_format, &mut self.record);
+        Ok(self.transaction.index_delete(table.table.root, &self.record, &table.order)?)
+    }
+
+    /// One more than the largest rowid; 1 in an empty table.
+    ///
+    /// # Errors
+    /// [`Error::Store`]; `database or disk is full` above the largest rowid there is.
+    pub fn new_rowid(&self, table: &ShadowTable) -> Result<i64, Error> {
+        table.check_kind(false)?;
+        let mut cursor = self.transaction.table(table.table.root)?;
+        match cursor.last()? {
+            false => Ok(1),
+            true => {
+                let last = cursor.rowid()?;
+                last.checked_add(1).ok_or_else(|| Error::runtime("database or disk is full"))
+            }
+        }
+    }
+}
