@@ -46,6 +46,7 @@ pub struct TableFunction {
     arguments: Vec<&'static str>,
     defaults: Vec<Value>,
     reads_databases: bool,
+    is_of_main: bool,
     open: Box<Open>,
 }
 
@@ -74,6 +75,7 @@ impl TableFunction {
             arguments: arguments.to_vec(),
             defaults: vec![Value::Null; arguments.len()],
             reads_databases: false,
+            is_of_main: false,
             open: Box::new(move |arguments, context| {
                 Ok(Box::new(open(arguments, context)?.into_iter()) as TableFunctionRows)
             }),
@@ -96,6 +98,13 @@ impl TableFunction {
     #[must_use]
     pub fn reads_databases(mut self) -> TableFunction {
         self.reads_databases = true;
+        self
+    }
+
+    /// Says that the rows are about the database `main` alone: `FROM other.name(...)` is refused.
+    #[must_use]
+    pub fn of_main(mut self) -> TableFunction {
+        self.is_of_main = true;
         self
     }
 
@@ -140,6 +149,10 @@ impl Module for TableFunction {
 
     fn reads_schema(&self) -> bool {
         self.reads_databases
+    }
+
+    fn is_of_main(&self) -> bool {
+        self.is_of_main
     }
 
     fn open(

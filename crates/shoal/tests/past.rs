@@ -248,7 +248,7 @@ fn projections_and_documents_as_they_were() {
         ("SELECT * FROM other.todo AS OF 'abcdefabcd'", "only tables of the main database"),
         ("SELECT * FROM none.todo AS OF 'abcdefabcd'", "no such table: none.todo"),
         ("SELECT * FROM todo AS OF 'abcdefabcd'", "no document has such a change: abcdefabcd"),
-        ("SELECT * FROM todo AS OF 5", "AS OF takes heads"),
+        ("SELECT * FROM todo AS OF 5", "heads are hashes of changes"),
         ("SELECT * FROM kept AS OF 'abcdefabcd'", "only documents and projections"),
         ("SELECT * FROM nowhere AS OF 'abcdefabcd'", "no such table: nowhere"),
         ("SELECT * FROM todo FOR SYSTEM_TIME AS OF 'soon'", "soon: not a time"),
@@ -382,4 +382,53 @@ fn commits_compact() {
     let mut again = other.open_or_create("n").unwrap();
     other.refresh(&mut again).unwrap();
     assert_eq!(again.heads(), note.heads());
+}
+
+#[test]
+fn attached_files_have_documents_of_their_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("other.db");
+    let mut other = Database::open(Environment::os(), &path, shoal::Access::Create).unwrap();
+    let mut theirs = other.open_or_create("theirs").unwrap();
+    import(&mut theirs, r#"{"a": 1}"#);
+    other.commit(&mut theirs).unwrap();
+    drop(other);
+    let mut database = open();
+    let mut ours = database.open_or_create("ours").unwrap();
+    import(&mut ours, r#"{"a": 2}"#);
+    database.commit(&mut ours).unwrap();
+    rows(&mut database, &format!("ATTACH '{}' AS other", path.display()));
+    assert_eq!(rows(&mut database, "SELECT name FROM main.documents"), ["ours"]);
+    assert_eq!(rows(&mut database, "SELECT count(*) FROM main.document_history('ours')"), ["1"]);
+    for sql in [
+        "SELECT name FROM other.documents",
+        "SELECT * FROM other.document_history('ours')",
+        "SELECT * FROM other.document_json('theirs')",
+        "SELECT * FROM nowhere.documents",
+    ] {
+        let why = refused(&mut database, sql);
+        assert!(why.contains("is about the main database alone"), "{sql}: {why}");
+    }
+    // Whatever the database, these are about their arguments.
+    assert_eq!(rows(&mut database, "SELECT value FROM other.json_each('[7]')"), ["7"]);
+}
+
+#[test]
+fn a_difference_from_nothing() {
+    let mut database = open();
+    let mut note = database.open_or_create("d").unwrap();
+    import(&mut note, r#"{"a": 1}"#);
+    database.commit(&mut note).unwrap();
+    let from_nothing = rows(&mut database, "SELECT path, action FROM document_diff('d', '')");
+    assert_eq!(from_nothing, ["/a|insert"]);
+    let heads = hex(&note);
+    for sql in [
+        format!("SELECT path, action FROM document_diff('d', NULL, '{heads}')"),
+        "SELECT path, action FROM document_diff('d', NULL, NULL)".to_owned(),
+    ] {
+        assert_eq!(rows(&mut database, &sql), from_nothing, "{sql}");
+    }
+    assert_eq!(rows(&mut database, "SELECT json FROM document_json('d', NULL)"), [r#"{"a":1}"#]);
+    let why = refused(&mut database, "SELECT * FROM document_diff('d', 5)");
+    assert!(why.contains("heads are hashes of changes"), "{why}");
 }

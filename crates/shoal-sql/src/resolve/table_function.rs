@@ -56,6 +56,16 @@ impl<'a> Resolver<'a> {
             }
             return Err(Error::no_such(NameKind::Table, text, offset));
         };
+        if module.is_of_main()
+            && let Some(database) = &name.database
+            && !database.is("main")
+        {
+            let message = format!(
+                "{}.{text}: {text} is about the main database alone; open the other one itself",
+                database.text
+            );
+            return Err(Error::meaning(message, database.offset));
+        }
         let most = module.arguments().len();
         if arguments.len() > most {
             let message = format!("too many arguments on {text}() - max {most}");

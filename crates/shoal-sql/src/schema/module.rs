@@ -50,6 +50,12 @@ pub trait Module: fmt::Debug + Send + Sync {
         false
     }
 
+    /// True where the rows are about `main` alone: the name behind that of another database is
+    /// refused.
+    fn is_of_main(&self) -> bool {
+        false
+    }
+
     /// Begins to give rows. Missing arguments are `None`.
     ///
     /// # Errors

@@ -29,6 +29,10 @@ impl Module for Documents {
         vec!["id", "name", "heads", "json"]
     }
 
+    fn is_of_main(&self) -> bool {
+        true
+    }
+
     fn reads_schema(&self) -> bool {
         true
     }

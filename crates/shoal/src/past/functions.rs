@@ -29,10 +29,10 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// The heads in an argument; `None` for a missing one.
+    /// The heads in an argument; `None` for NULL or a missing one.
     fn heads(&self, argument: usize) -> Result<Option<Vec<shoal_history::ChangeHash>>, Error> {
         match self.arguments.get(argument).and_then(Option::as_ref) {
-            None => Ok(None),
+            None | Some(Value::Null) => Ok(None),
             Some(value) => Heads::parse(value)?.all_within(self.document, &self.doc.name).map(Some),
         }
     }
@@ -104,7 +104,7 @@ pub(super) fn all(library: &Arc<Library>) -> Vec<TableFunction> {
                 let rows = called(&library, name, rows, arguments, context);
                 Ok(rows.map_err(sql_error)?.into_iter().map(Ok))
             });
-            made.reads_databases()
+            made.reads_databases().of_main()
         })
         .collect()
 }

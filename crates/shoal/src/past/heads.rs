@@ -24,7 +24,10 @@ impl Heads {
     /// # Errors
     /// [`Error::Past`] for other values.
     pub(crate) fn parse(value: &Value) -> Result<Heads, Error> {
-        let none = || refuse("AS OF takes heads: hashes of changes in hexadecimal".to_owned());
+        let none = || {
+            let what = "heads are hashes of changes, in hexadecimal or as a blob of 32 bytes each";
+            refuse(what.to_owned())
+        };
         match value {
             Value::Text(text) => {
                 let text = std::str::from_utf8(text).map_err(|_| none())?;
