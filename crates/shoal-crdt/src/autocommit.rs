@@ -120,10 +120,10 @@ impl AutoCommit {
         }
     }
 
-    /// The document, pending edits included, for reads without a commit. History, heads and bytes
-    /// are without the pending edits.
+    /// The document, pending edits included, for reads without a commit; as of the isolated heads,
+    /// if isolated. History, heads and bytes are without the pending edits.
     pub fn with_pending(&self) -> &Document {
-        &self.doc
+        self.isolated.as_ref().map_or(&self.doc, Past::document)
     }
 
     /// True where edits are pending.

@@ -42,6 +42,11 @@ impl Past {
         self.doc.view()
     }
 
+    /// The document as of the heads, with the pending edits.
+    pub(crate) fn document(&self) -> &Document {
+        &self.doc
+    }
+
     /// The heads of the next change.
     pub(crate) fn heads(&self) -> &[ChangeHash] {
         &self.heads

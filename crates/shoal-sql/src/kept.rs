@@ -37,6 +37,20 @@ pub trait RowKeeper: Sync {
         new: &mut [Value],
     ) -> Result<(), Error>;
 
+    /// A row is about to be replaced by one who saw the table in another state. Its assigned
+    /// columns have values for the row there; `old` is the present row.
+    ///
+    /// # Errors
+    /// As [`RowKeeper::insert`].
+    fn update_seen(
+        &self,
+        reads: &KeptReads<'_>,
+        table: &str,
+        seen: &Seen<'_>,
+        old: &[Value],
+        new: &mut [Value],
+    ) -> Result<(), Error>;
+
     /// A row is about to be deleted.
     ///
     /// # Errors
@@ -51,6 +65,15 @@ pub trait RowKeeper: Sync {
 
     /// Forgets a moment and those after it.
     fn release(&self, moment: usize);
+}
+
+/// What the writer of `UPDATE table AT state` saw.
+#[derive(Clone, Debug)]
+pub struct Seen<'a> {
+    /// The state, in words of whoever keeps the past.
+    pub state: &'a Value,
+    /// The assigned columns, by number.
+    pub columns: Vec<usize>,
 }
 
 /// A transaction's tables, for a keeper to read.

@@ -44,7 +44,7 @@ pub use connection::{Blob, Clause, Connection, Keeper, Statement, TableState};
 pub use error::{ConstraintKind, Error, NameKind, Raise};
 pub use functions::{Aggregate, ArgumentCount, FunctionFlags};
 pub use index_reader::IndexReader;
-pub use kept::{KeptReads, RowKeeper};
+pub use kept::{KeptReads, RowKeeper, Seen};
 pub use layer::{Layer, LayerRow, ViewBuilder};
 pub use parse::{Guard, Statements};
 pub use pool::Pool;

@@ -540,3 +540,45 @@ fn changes_of_sql_are_compacted() {
     assert_eq!(bench.changes("list/a"), 402);
     bench.check();
 }
+
+#[test]
+fn columns_at_one_place_are_written_one_at_a_time() {
+    let mut bench = bench(&["CREATE PROJECTION twice FROM DOCUMENTS ROWS '$.items[*]' COLUMNS \
+        (title TEXT, again STRING PATH '$.title', more JSON, n INTEGER PATH '$.more.n')"]);
+    bench.ok("UPDATE twice SET title = 'uno' WHERE title = 'one'");
+    bench.ok("UPDATE twice SET again = again || '!', n = 5 WHERE title = 'uno'");
+    assert_eq!(
+        bench.ok("SELECT title, again, more, n FROM twice WHERE n = 5"),
+        [r#"uno!|uno!|{"n":5}|5"#]
+    );
+    for sql in [
+        "UPDATE twice SET title = 'a', again = 'b'",
+        "UPDATE twice SET more = '{}', n = 3",
+        "INSERT INTO twice(_doc, title, again) VALUES (1, 'a', 'b')",
+    ] {
+        let refused = bench.refused(sql);
+        assert!(refused.contains("are at one place of the document"), "{sql}: {refused}");
+    }
+    bench.check();
+}
+
+#[test]
+fn a_counter_is_not_overwritten_by_a_real() {
+    let mut bench = bench(&["CREATE PROJECTION votes FROM DOCUMENTS ROWS '$.items[*]' COLUMNS \
+        (title TEXT, votes REAL, whole JSON PATH '$.votes')"]);
+    let mut document = bench.database.load("list/a").unwrap();
+    let items = document.get(&ROOT, "items").unwrap().unwrap().1;
+    let first = document.get(&items, 0).unwrap().unwrap().1;
+    let mut transaction = document.transaction();
+    transaction.put(&first, "votes", Scalar::Counter(3)).unwrap();
+    transaction.commit(CommitOptions::default());
+    bench.database.store("list/a", &mut document).unwrap();
+    let refused = bench.refused("UPDATE votes SET votes = 2.5 WHERE title = 'one'");
+    assert!(refused.contains("where a counter is"), "{refused}");
+    let refused = bench.refused("UPDATE votes SET whole = '2.5' WHERE title = 'one'");
+    assert!(refused.contains("a counter takes whole steps"), "{refused}");
+    bench.ok("UPDATE votes SET whole = '5' WHERE title = 'one'");
+    assert_eq!(bench.ok("SELECT votes, whole FROM votes WHERE title = 'one'"), ["NULL|5"]);
+    bench.ok("UPDATE votes SET votes = 2.5 WHERE title = 'two'");
+    bench.check();
+}

@@ -617,6 +617,8 @@ pub(crate) struct Update {
     pub(crate) with: Option<With>,
     pub(crate) conflict: Option<Conflict>,
     pub(crate) table: ObjectName,
+    /// `AT value`: the state that the writer saw.
+    pub(crate) at: Option<Expr>,
     pub(crate) alias: Option<Name>,
     pub(crate) indexed: Indexed,
     pub(crate) sets: Vec<(Vec<Name>, Expr)>,

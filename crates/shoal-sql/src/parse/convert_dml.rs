@@ -106,7 +106,9 @@ impl Converter<'_> {
         let with = self.with(with.as_ref())?;
         let (table, alias) = self.aliased(tbl_name);
         let indexed = self.indexed(indexed.as_ref());
-        let sets = self.sets(sets)?;
+        let mut sets = self.sets(sets)?;
+        let is_at = self.tokens.past.iter().any(|(place, _)| *place == table.name.offset);
+        let at = is_at.then(|| sets.remove(0).1);
         let from = from.as_ref().map(|from| self.from(from)).transpose()?.flatten();
         let filter = self.optional(where_clause.as_ref())?;
         let returning = self.returning(*returning)?;
@@ -115,6 +117,7 @@ impl Converter<'_> {
             with,
             conflict: or_conflict.map(conflict),
             table,
+            at,
             alias,
             indexed,
             sets,
@@ -230,6 +233,7 @@ impl Converter<'_> {
                     with: None,
                     conflict: or_conflict.map(conflict),
                     table,
+                    at: None,
                     alias,
                     indexed: super::ast::Indexed::Any,
                     sets: self.sets(sets)?,

@@ -1,8 +1,11 @@
-//! `table AS OF value` and `table FOR SYSTEM_TIME AS OF value` in a `FROM`, unknown to the grammar.
+//! `table AS OF value` and `table FOR SYSTEM_TIME AS OF value` in a `FROM`, and `UPDATE table AT
+//! value`, unknown to the grammar.
 //!
 //! The grammar is given a call, `table(value)`, in the same bytes; the place of the table's name
 //! tells the conversion that the call is none. No statement of SQLite's changes its meaning: behind
 //! an alias `of` no value can stand, except for the columns of `INSERT INTO table AS of (...)`.
+//!
+//! The value of `AT` becomes the first assignment, taken out by the conversion.
 
 use sqlite3_parser::dialect::TokenType as T;
 
@@ -22,10 +25,22 @@ pub(super) struct Rewritten {
 /// # Errors
 /// [`Error::Unsupported`] in a view or trigger: the file's schema would be readable here alone.
 pub(super) fn rewrite(tokens: &Tokens<'_>) -> Result<Option<Rewritten>, Error> {
-    let mut rewritten = None;
-    let mut at = 0;
+    let mut rewritten: Option<Rewritten> = None;
+    let begin = || Rewritten { text: tokens.sql.to_owned(), places: Vec::new() };
+    let (mut at, mut grown) = (0, 0);
     while let Some(name) = tokens.get(at) {
         at += 1;
+        if let Some(seen) = Seen::at(tokens, at - 1)? {
+            let rewritten = rewritten.get_or_insert_with(begin);
+            let (from, to) = (seen.from + grown, seen.to + grown);
+            let length = rewritten.text.len();
+            let padded = format!("{:>width$}", seen.text, width = to - from);
+            rewritten.text.replace_range(from..to, &padded);
+            rewritten.places.push((seen.name + grown, PastPoint::Version));
+            grown += rewritten.text.len() - length;
+            at = seen.next;
+            continue;
+        }
         let into = at >= 2 && tokens.get(at - 2).is_some_and(|token| token.kind == T::TK_INTO);
         if !matches!(name.kind, T::TK_ID | T::TK_STRING) || into {
             continue;
@@ -38,16 +53,84 @@ pub(super) fn rewrite(tokens: &Tokens<'_>) -> Result<Option<Rewritten>, Error> {
                 name.start,
             ));
         }
-        let Rewritten { text, places } = rewritten
-            .get_or_insert_with(|| Rewritten { text: tokens.sql.to_owned(), places: Vec::new() });
-        let (from, to) = (name.end, last.end);
+        let Rewritten { text, places } = rewritten.get_or_insert_with(begin);
+        let (from, to) = (name.end + grown, last.end + grown);
         let mut call = format!("({})", &tokens.sql[first.start..last.end]);
         call.extend(std::iter::repeat_n(' ', (to - from).saturating_sub(call.len())));
         text.replace_range(from..to, &call);
-        places.push((name.start, point));
+        places.push((name.start + grown, point));
         at = value;
     }
     Ok(rewritten)
+}
+
+/// `AT value [AS alias] SET` behind the table's name of an `UPDATE`.
+struct Seen {
+    /// The offset of the table's name.
+    name: usize,
+    /// The bytes from `AT` to `SET`.
+    from: usize,
+    to: usize,
+    /// The same for the grammar: the value is assigned first.
+    text: String,
+    /// The place of the token behind `SET`.
+    next: usize,
+}
+
+impl Seen {
+    /// `AT` behind the table of the statement that begins at a place, if there.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] in a trigger, and for other statements than `UPDATE`.
+    fn at(tokens: &Tokens<'_>, first: usize) -> Result<Option<Seen>, Error> {
+        let kind = |place: usize| tokens.get(place).map(|token| token.kind);
+        let mut place = first + 1;
+        let is_update = match (kind(first), kind(place)) {
+            (Some(T::TK_UPDATE), Some(T::TK_OR)) => {
+                place += 2;
+                true
+            }
+            (Some(T::TK_UPDATE), _) => true,
+            (Some(T::TK_INTO), _) => false,
+            (Some(T::TK_FROM), _) if first > 0 && kind(first - 1) == Some(T::TK_DELETE) => false,
+            _ => return Ok(None),
+        };
+        if kind(place + 1) == Some(T::TK_DOT) {
+            place += 2;
+        }
+        let (Some(name), Some(word)) = (tokens.get(place), tokens.get(place + 1)) else {
+            return Ok(None);
+        };
+        let is_at = word.kind == T::TK_ID && word.value.eq_ignore_ascii_case(b"at");
+        let Some((value, last)) = value_at(tokens, place + 2).filter(|_| is_at) else {
+            return Ok(None);
+        };
+        if !is_update {
+            let what = "AT behind the table of another statement than UPDATE";
+            return Err(Error::unsupported(what, word.start));
+        }
+        if is_kept_definition(tokens) {
+            let what = "AT in a trigger, which other programs could not read";
+            return Err(Error::unsupported(what, word.start));
+        }
+        let mut next = place + 2;
+        while tokens.get(next).is_some_and(|token| token.start <= last.start) {
+            next += 1;
+        }
+        let alias = match (kind(next), tokens.get(next + 1)) {
+            (Some(T::TK_AS), Some(alias)) => {
+                let words = &tokens.sql[tokens.get(next).map_or(0, |it| it.start)..alias.end];
+                next += 2;
+                format!("{words} ")
+            }
+            _ => String::new(),
+        };
+        let Some(set) = tokens.get(next).filter(|token| token.kind == T::TK_SET) else {
+            return Ok(None);
+        };
+        let text = format!("{alias}SET A={},", &tokens.sql[value.start..last.end]);
+        Ok(Some(Seen { name: name.start, from: word.start, to: set.end, text, next: next + 1 }))
+    }
 }
 
 /// The words behind a table's name, and the place of the value behind them.
@@ -104,6 +187,44 @@ mod tests {
         ] {
             let TableRefKind::Past { point, value, .. } = first(sql) else { panic!("{sql}") };
             assert_eq!((point, value.len()), (expected, 1), "{sql}");
+        }
+    }
+
+    fn update(sql: &str) -> crate::parse::ast::Update {
+        let Stmt::Update(update) = parse(sql).unwrap().stmt else { panic!("{sql}") };
+        *update
+    }
+
+    #[test]
+    fn updates_at_a_value() {
+        for (sql, alias) in [
+            ("UPDATE todo AT 'abc' SET a = 1", None),
+            ("update main.todo at ?1 as t set a = 1, b = 2 where c", Some("t")),
+            ("UPDATE OR IGNORE \"to do\"AT('a')SET a = ?2 RETURNING *", None),
+            ("WITH x AS (SELECT 1) UPDATE todo AT x'00' SET a = 1 FROM x AS OF 'b'", None),
+        ] {
+            let update = update(sql);
+            assert!(update.at.is_some(), "{sql}");
+            assert!(update.sets.iter().all(|(names, _)| !names[0].is("A") || sql.contains("a =")));
+            assert_eq!(update.sets[0].0[0].text, "a", "{sql}");
+            assert_eq!(update.alias.as_ref().map(|it| it.text.as_str()), alias, "{sql}");
+        }
+        assert!(update("UPDATE todo AS at SET a = 1").at.is_none());
+        assert!(update("UPDATE at SET a = 1").at.is_none());
+        let parsed = parse("UPDATE todo AT ? SET a = ?, b = :b").unwrap();
+        assert_eq!(parsed.parameters.len(), 3);
+        for (sql, why) in [
+            ("DELETE FROM todo AT 'x' WHERE 1", "AT behind the table"),
+            ("INSERT INTO todo AT 'x' VALUES (1)", "AT behind the table"),
+            ("UPDATE todo AT SET a = 1", "near"),
+            ("UPDATE todo AT 'x' WHERE 1", "near"),
+            (
+                "CREATE TRIGGER t AFTER INSERT ON u BEGIN UPDATE todo AT 'x' SET a = 1; END",
+                "AT in a trigger",
+            ),
+        ] {
+            let refused = parse(sql).unwrap_err().to_string();
+            assert!(refused.contains(why), "{sql}: {refused}");
         }
     }
 

@@ -126,6 +126,7 @@ pub(crate) fn text(
             with: None,
             conflict: None,
             table,
+            at: None,
             alias: Some(name(CHILD)),
             indexed: Indexed::Any,
             sets: pairs

@@ -13,6 +13,7 @@ use super::target::Target;
 use super::triggers::{Firing, Within, fire};
 use super::{Context, Failure};
 use crate::Error;
+use crate::kept::Seen;
 use crate::parse::ast::{Conflict, TriggerEvent};
 use crate::schema::{Schema, Table};
 use crate::value::Value;
@@ -301,14 +302,14 @@ pub(crate) struct Updater {
 
 impl Updater {
     /// Stores a row's new values, which `new` has unconverted; gives its new key, or `None` when
-    /// the row was left as it was.
+    /// the row was left as it was. `at` is the state of a kept table that the writer saw.
     ///
     /// # Errors
     /// A constraint; what triggers raise.
     pub(crate) fn update(
         &self,
         context: &mut Context<'_>,
-        key: &RowKey,
+        (key, at): (&RowKey, Option<&Value>),
         old: Row,
         mut new: Row,
         returning: Option<&Returning>,
@@ -341,7 +342,14 @@ impl Updater {
         if changer.is_kept {
             let (keeper, reads) = context.keeper()?;
             let table = &changer.rows.table.name;
-            keeper.update(&reads, table, Some(&stored.values), &mut new.values)?;
+            match at {
+                None => keeper.update(&reads, table, Some(&stored.values), &mut new.values)?,
+                Some(state) => {
+                    let columns = self.sets.columns().collect();
+                    let seen = Seen { state, columns };
+                    keeper.update_seen(&reads, table, &seen, &stored.values, &mut new.values)?;
+                }
+            }
         }
         self.references.store(context, &changer.rows, &stored, &new)?;
         if let Some(returning) = returning {

@@ -51,6 +51,7 @@ pub(crate) fn prepare(
     };
     let named = Named {
         name: &delete.table,
+        at: None,
         alias: delete.alias.as_ref(),
         indexed: &delete.indexed,
         from: None,
@@ -97,7 +98,7 @@ pub(crate) fn prepare_drop(
     }
     let target = Target { table: Arc::clone(table), view: None, virtual_table: None };
     let indexed = &Indexed::Any;
-    let named = Named { name, alias: None, indexed, from: None, filter: None };
+    let named = Named { name, at: None, alias: None, indexed, from: None, filter: None };
     let around = Around::statement(0);
     let keys = RowQuery::over_table(within.schema, &target, named, Vec::new(), around)?;
     Ok(Some(DeletePlan {

@@ -14,6 +14,8 @@ use crate::value::{Affinity, Value};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Named<'a> {
     pub(crate) name: &'a ast::ObjectName,
+    /// The version of the table that is read.
+    pub(crate) at: Option<&'a ast::Expr>,
     pub(crate) alias: Option<&'a ast::Name>,
     pub(crate) indexed: &'a ast::Indexed,
     /// What an `UPDATE` joins to the table.
@@ -66,7 +68,7 @@ impl RowQuery {
         exprs: Vec<ast::Expr>,
         around: Around<'_>,
     ) -> Result<RowQuery, Error> {
-        let Named { name, alias, indexed, from, filter } = named;
+        let Named { name, at, alias, indexed, from, filter } = named;
         let offset = name.name.offset;
         let table = &target.table;
         let mut columns: Vec<String> = Vec::new();
@@ -100,11 +102,15 @@ impl RowQuery {
             offset,
         });
         let column = |expr| ast::ResultColumn::Expr { expr, alias: None, text: String::new() };
-        let first = ast::TableRef {
-            kind: ast::TableRefKind::Table { name: name.clone(), indexed: indexed.clone() },
-            alias: alias.cloned(),
-            offset,
+        let name = name.clone();
+        let kind = match at {
+            None => ast::TableRefKind::Table { name, indexed: indexed.clone() },
+            Some(value) => {
+                let point = ast::PastPoint::Version;
+                ast::TableRefKind::Past { name, point, value: vec![value.clone()] }
+            }
         };
+        let first = ast::TableRef { kind, alias: alias.cloned(), offset };
         let joins = from.map(joined).unwrap_or_default();
         let columns = key.chain(exprs).map(column).collect();
         let from = ast::From { first, joins };

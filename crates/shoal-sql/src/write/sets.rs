@@ -84,6 +84,14 @@ impl Sets {
             })
     }
 
+    /// The columns that are assigned to, by number.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = usize> {
+        self.targets.iter().filter_map(|target| match target {
+            Target::Rowid => None,
+            Target::Column(index) => Some(*index),
+        })
+    }
+
     /// The row with its new values, not yet converted.
     ///
     /// # Errors

@@ -24,6 +24,8 @@ pub(crate) struct UpdatePlan {
     into: Option<VirtualTarget>,
     updater: Updater,
     is_view: bool,
+    /// The state that the writer saw, of which the new values are.
+    at: Option<RowQuery>,
     /// The keys of the rows to change and their new values.
     query: RowQuery,
     /// Whether rows that are joined to a row may give it several values, the last of which count.
@@ -53,16 +55,30 @@ pub(crate) fn prepare(
         let message = format!("target object/alias may not appear in FROM clause: {twice}");
         return Err(Error::Meaning { message, offset: Some(update.offset) });
     }
+    if let Some(value) = update.at.as_ref().filter(|_| !within.keeps(&target.table)) {
+        let table = &target.table.name;
+        let message = format!("{table} AT: only projections of documents are written at a state");
+        return Err(Error::meaning(message, value.offset));
+    }
     let (sets, exprs) = Sets::new(&target.table, &update.sets)?;
     authorize_update(within, &target.table, &sets.names)?;
     let conflict = within.conflict.or(update.conflict);
     let names: Vec<&str> = sets.names.iter().map(String::as_str).collect();
     let named = Named {
         name: &update.table,
+        at: update.at.as_ref(),
         alias: update.alias.as_ref(),
         indexed: &update.indexed,
         from: update.from.as_ref(),
         filter: update.filter.as_ref(),
+    };
+    let at = match &update.at {
+        None => None,
+        Some(value) => {
+            let text = String::new();
+            let column = ResultColumn::Expr { expr: value.clone(), alias: None, text };
+            Some(RowQuery::of_exprs(schema, vec![column], None, around)?)
+        }
     };
     let query = RowQuery::over_table(schema, &target, named, exprs.clone(), around)?;
     let mut changer = Changer::new(within, &target, conflict, &[])?;
@@ -76,7 +92,8 @@ pub(crate) fn prepare(
         return Err(is_view(&target.table.name, update.table.name.offset));
     }
     let moves = changer.replaces() && sets.changes_key(&target.table);
-    let again = if update.from.is_none() && target.view.is_none() && (moves || !firing.is_empty()) {
+    let reads_present = update.from.is_none() && at.is_none() && target.view.is_none();
+    let again = if reads_present && (moves || !firing.is_empty()) {
         let own = GivenRow::new(&target.table, &name.text, around.next);
         let next = own.end();
         let mut rows = vec![own];
@@ -99,7 +116,8 @@ pub(crate) fn prepare(
     let returning = Returning::compile(within, &target.table, &update.table, columns, around)?;
     let joins = update.from.is_some();
     let updater = Updater { changer, sets, firing, references };
-    Ok(UpdatePlan { into, updater, is_view: target.view.is_some(), query, joins, again, returning })
+    let is_view = target.view.is_some();
+    Ok(UpdatePlan { into, updater, is_view, at, query, joins, again, returning })
 }
 
 /// The foreign keys touched by assignments.
@@ -149,6 +167,10 @@ impl UpdatePlan {
             return self.execute_on_virtual(context, into);
         }
         let table = &self.updater.changer.rows.table;
+        let at = match &self.at {
+            None => None,
+            Some(at) => at.run(context)?.pop().and_then(|mut values| values.pop()),
+        };
         let collected = self.query.run(context)?;
         let collected = collected.into_iter().map(|values| split_key(table, values));
         let mut collected: Vec<(RowKey, Vec<Value>)> = collected.collect();
@@ -170,7 +192,8 @@ impl UpdatePlan {
             let Some(old) = self.updater.changer.read(context, &key)? else { continue };
             let changed = !self.updater.firing.is_empty()
                 || (!moved.is_empty() && moved.contains(&key.encode()));
-            let stored = self.update(context, &key, old, values, changed);
+            let row = (&key, old, at.as_ref());
+            let stored = self.update(context, row, values, changed);
             if let Some(new) = stored.map_err(|failure| failure.after(done))? {
                 done.changes += 1;
                 if new != key {
@@ -184,8 +207,7 @@ impl UpdatePlan {
     fn update(
         &self,
         context: &mut Context<'_>,
-        key: &RowKey,
-        old: Row,
+        (key, old, at): (&RowKey, Row, Option<&Value>),
         mut values: Vec<Value>,
         changed: bool,
     ) -> Result<Option<RowKey>, Failure> {
@@ -195,7 +217,7 @@ impl UpdatePlan {
             values = again.run_with(context, &parameters)?.pop().unwrap_or_default();
         }
         let new = self.updater.changed(&old, values)?;
-        self.updater.update(context, key, old, new, self.returning.as_ref())
+        self.updater.update(context, (key, at), old, new, self.returning.as_ref())
     }
 
     fn execute_on_virtual(

@@ -227,6 +227,6 @@ impl Upserts {
             return Ok(false);
         };
         let new = updater.changed(&old, values)?;
-        Ok(updater.update(context, key, old, new, returning)?.is_some())
+        Ok(updater.update(context, (key, None), old, new, returning)?.is_some())
     }
 }

@@ -6,7 +6,7 @@
 
 mod as_of;
 mod functions;
-mod heads;
+pub(crate) mod heads;
 mod library;
 mod stored;
 mod values;

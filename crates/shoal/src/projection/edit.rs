@@ -346,10 +346,13 @@ impl Edit<'_> {
     /// Writes the columns of a new row; gives the row read from the document.
     fn fill(&mut self, found: Found<'_>, values: &[SqlValue]) -> Result<Inserted, Error> {
         let definition = self.definition;
-        for (column, value) in definition.columns.iter().zip(values) {
-            if column.kind != Kind::Position && !column.is_whole() && *value != SqlValue::Null {
-                self.set(&found, column, (&SqlValue::Null, value))?;
-            }
+        let given = definition.columns.iter().zip(values).filter(|(column, value)| {
+            column.kind != Kind::Position && !column.is_whole() && **value != SqlValue::Null
+        });
+        let columns: Vec<&Column> = given.clone().map(|(column, _)| column).collect();
+        self.refuse_overlaps(&columns)?;
+        for (column, value) in given {
+            self.set(&found, column, (&SqlValue::Null, value))?;
         }
         self.shown(&found).map(Inserted::Made)
     }
@@ -369,12 +372,37 @@ impl Edit<'_> {
         rows::row(document, self.definition, &value)
     }
 
-    /// Makes the columns of a row show other values; gives the row read from the document.
+    /// A row as the document has it; `None` for a key of no row.
+    pub(super) fn row(&self, key: &[u8], parent: Option<&[u8]>) -> Result<Option<Row>, Error> {
+        let found = self.find(&self.definition.rows.steps, key, parent)?;
+        found.map(|found| self.shown(&found)).transpose()
+    }
+
+    /// Refuses other values for two columns at one place, or at places one within the other: the
+    /// second would undo the first.
+    fn refuse_overlaps(&self, changed: &[&Column]) -> Result<(), Error> {
+        for (place, first) in changed.iter().enumerate() {
+            for second in &changed[place + 1..] {
+                let (first_path, second_path) = (&first.path, &second.path);
+                if first_path.starts_with(second_path) || second_path.starts_with(first_path) {
+                    return Err(refused(format!(
+                        "{} and {} are at one place of the document: write one of them",
+                        first.name, second.name
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the columns of a row show other values; gives the row read from the document. Of
+    /// `old` and `new` only the columns that are `among` count.
     pub(super) fn update(
         &mut self,
         (key, parent): (&[u8], Option<&[u8]>),
         old: Option<&[SqlValue]>,
         new: &[SqlValue],
+        among: impl Fn(usize) -> bool,
     ) -> Result<Row, Error> {
         let definition = self.definition;
         let Some(mut found) = self.find(&definition.rows.steps, key, parent)? else {
@@ -389,10 +417,13 @@ impl Edit<'_> {
                 &seen
             }
         };
-        for (column, (old, new)) in definition.columns.iter().zip(old.iter().zip(new)) {
-            if old == new {
-                continue;
-            }
+        let columns = definition.columns.iter().zip(old.iter().zip(new)).enumerate();
+        let differ = columns.filter(|(place, (_, (old, new)))| old != new && among(*place));
+        let differ: Vec<_> = differ.map(|(_, values)| values).collect();
+        let valued = differ.iter().map(|(column, _)| *column);
+        let valued: Vec<&Column> = valued.filter(|it| it.kind != Kind::Position).collect();
+        self.refuse_overlaps(&valued)?;
+        for (column, (old, new)) in differ {
             if column.kind == Kind::Position {
                 // REPLACE without a place leaves the row at its place.
                 if is_displaced && *new == SqlValue::Null {

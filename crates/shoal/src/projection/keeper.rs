@@ -5,18 +5,25 @@
 //! one given by `RETURNING`, is the document's. Edits stay pending until the commit; taking a
 //! statement or a savepoint back takes its edits back. The end of a statement writes all other rows
 //! touched by the edits.
+//!
+//! `UPDATE ... AT heads` edits the document as of those heads, isolated from all that came since:
+//! its edits are a change of their own, merged at the end of the statement. Before such a statement
+//! the document is kept as it was, for going back.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use shoal_crdt::{AutoCommit, CommitOptions, Document, Moment, Patch, Transactable};
-use shoal_sql::{Connection, Guard, KeptReads, RowKeeper, Value as SqlValue};
+use shoal_crdt::{Document, Moment, Patch, Transactable};
+use shoal_history::ChangeHash;
+use shoal_sql::{Connection, Guard, KeptReads, RowKeeper, Seen, Value as SqlValue};
 
 use super::edit::{Edit, Inserted};
+use super::edited::Doc;
 use super::rows::Row;
 use super::{Projections, Written, tables};
 use crate::compact::{self, Share};
-use crate::open_document::{self, Lag, Stored};
+use crate::open_document::{self, Lag};
+use crate::past::heads::Heads;
 use crate::tables::{self as documents, Last};
 use crate::{Environment, Error};
 
@@ -42,23 +49,6 @@ struct State {
     uses: u64,
 }
 
-/// A document edited through SQL.
-struct Doc {
-    name: String,
-    document: AutoCommit,
-    stored: Stored,
-    lag: Lag,
-    /// Bytes that may still be appended before the chunks are looked at, to be compacted.
-    until_look: u64,
-    /// The document has no row yet in the table of documents.
-    is_new: bool,
-    /// Compared with the file since the transaction began.
-    is_checked: bool,
-    /// How often pending edits were stored before the transaction's end.
-    flushes: u32,
-    last_use: u64,
-}
-
 /// A document at a moment of a transaction.
 #[derive(Clone, Copy)]
 struct At {
@@ -70,6 +60,8 @@ struct At {
 #[derive(Default)]
 struct Touches {
     patches: Vec<Patch>,
+    /// The heads before edits at other heads: what changed since is written, too.
+    since: Option<Vec<ChangeHash>>,
     written: Written,
     /// The projections with new rows, by place.
     inserted: Vec<usize>,
@@ -117,7 +109,7 @@ impl Keeper {
     ) -> Option<T> {
         let state = self.state();
         let doc = state.docs.get(&doc)?;
-        let is_stored = doc.stored.last.heads == last.heads && !doc.document.is_pending();
+        let is_stored = doc.stored.last.heads == last.heads && !doc.has_edits();
         is_stored.then(|| work(doc.document.with_pending()))
     }
 
@@ -141,7 +133,7 @@ impl State {
         connection: &mut Connection,
         environment: &Environment,
     ) -> Result<(), Error> {
-        let is_pending = self.docs.values().any(|doc| doc.is_new || doc.document.is_pending());
+        let is_pending = self.docs.values().any(Doc::has_edits);
         if is_pending && !self.moments.is_empty() {
             let why = "a savepoint is open around SQL's edits of documents: release or roll back \
                        before other uses of documents";
@@ -160,12 +152,14 @@ impl State {
     ) -> Result<(), Error> {
         let now_ms = environment.now_ms();
         for (&id, doc) in &mut self.docs {
-            if !doc.document.is_pending() && !doc.is_new {
+            if !doc.has_edits() {
                 continue;
             }
-            let options = CommitOptions::default().with_time(environment.now_seconds());
-            doc.document.commit_with(options);
+            doc.integrate(environment);
+            doc.commit(environment);
             doc.flushes += 1;
+            doc.is_unstored = false;
+            doc.before.clear();
             let document: &Document = doc.document.document();
             let (stored, lag) = (&mut doc.stored, &mut doc.lag);
             let appended = open_document::append_new(connection, id, stored, document, now_ms)?;
@@ -207,17 +201,7 @@ impl State {
         let last = documents::last(&mut reads, id)?;
         let mut doc = match self.docs.remove(&id) {
             Some(doc) if last.position >= doc.stored.last.position => Doc { name, ..doc },
-            _ => Doc {
-                name,
-                document: Document::new(environment.new_actor()).into(),
-                stored: Stored::nothing(),
-                lag: Lag::unknown(),
-                until_look: 0,
-                is_new: false,
-                is_checked: false,
-                flushes: 0,
-                last_use: self.uses,
-            },
+            _ => Doc::new(name, environment, false),
         };
         if last != doc.stored.last {
             let document = doc.document.document();
@@ -255,26 +239,17 @@ impl State {
         let ids = self.docs.iter().filter(|(_, doc)| doc.is_new).map(|(&id, _)| id);
         let last = documents::last_id(&mut reads)?.max(ids.max().unwrap_or(0));
         let id = last + 1;
-        let doc = Doc {
-            name,
-            document: Document::new(environment.new_actor()).into(),
-            stored: Stored { last: Last::NONE, ..Stored::nothing() },
-            lag: Lag::unknown(),
-            until_look: compact::LEAST_BYTES,
-            is_new: true,
-            is_checked: true,
-            flushes: 0,
-            last_use: self.uses,
-        };
+        let doc = Doc { last_use: self.uses, ..Doc::new(name, environment, true) };
         self.docs.insert(id, doc);
         Ok(id)
     }
 
-    /// Edits a document through the rows of a table.
+    /// Edits a document through the rows of a table, at present or `at` other heads.
     fn edit<T>(
         &mut self,
-        id: i64,
-        table: &str,
+        (id, table): (i64, &str),
+        environment: &Environment,
+        at: Option<&[ChangeHash]>,
         work: impl FnOnce(&mut Edit<'_>) -> Result<T, Error>,
         note: impl FnOnce(&T) -> Option<(Vec<u8>, bool)>,
     ) -> Result<T, Error> {
@@ -286,7 +261,19 @@ impl State {
             .get_mut(&id)
             .ok_or_else(|| Error::NoDocument { name: format!("_doc {id}") })?;
         let touches = self.touches.entry(id).or_default();
-        let patches = &mut touches.patches;
+        let mut unused = Vec::new();
+        let patches = match at {
+            Some(heads) => {
+                if let Some(present) = doc.isolate(heads, environment)? {
+                    touches.since.get_or_insert(present);
+                }
+                &mut unused
+            }
+            None => {
+                doc.integrate(environment);
+                &mut touches.patches
+            }
+        };
         let done = work(&mut Edit { document: &mut doc.document, definition, patches })?;
         if let Some((key, is_inserted)) = note(&done) {
             touches.written.insert((place, key));
@@ -302,17 +289,18 @@ impl State {
         let none = BTreeMap::new();
         let then = self.moments.get(moment).unwrap_or(&none);
         self.docs.retain(|id, doc| match then.get(id) {
-            Some(at) if at.flushes == doc.flushes => {
-                if doc.document.is_pending() {
+            Some(at) => {
+                let is_there = doc.go_back(at.flushes);
+                if is_there && doc.document.is_pending() {
                     doc.document.edit(|transaction| transaction.rollback_to(at.moment));
                 }
                 doc.is_new = at.is_new;
-                true
+                is_there
             }
-            Some(_) => false,
             None => {
+                let is_there = doc.go_back(0);
                 doc.document.rollback();
-                !doc.is_new && doc.flushes == 0
+                !doc.is_new && is_there
             }
         });
         self.moments.truncate(moment + 1);
@@ -371,8 +359,9 @@ impl RowKeeper for Keeper {
             state.load(reads, &self.environment, doc)?;
         }
         let inserted = state.edit(
-            doc,
-            table,
+            (doc, table),
+            &self.environment,
+            None,
             |edit| edit.insert(id, blob(parent), values),
             |done| match done {
                 Inserted::Made(row) => Some((row.key.clone(), true)),
@@ -417,10 +406,12 @@ impl RowKeeper for Keeper {
         let doc = *doc;
         state.load(reads, &self.environment, doc)?;
         let parent = blob(cells_new.parent);
+        let old = old.map(|old| old.values);
         let made = state.edit(
-            doc,
-            table,
-            |edit| edit.update((key, parent), old.map(|old| old.values), cells_new.values),
+            (doc, table),
+            &self.environment,
+            None,
+            |edit| edit.update((key, parent), old, cells_new.values, |_| true),
             |made| Some((made.key.clone(), false)),
         )?;
         if made.key != key {
@@ -428,6 +419,40 @@ impl RowKeeper for Keeper {
             state.note_gone(doc, table, &key);
         }
         assign(new, doc, is_nested, made);
+        Ok(())
+    }
+
+    fn update_seen(
+        &self,
+        reads: &KeptReads<'_>,
+        table: &str,
+        seen: &Seen<'_>,
+        old: &[SqlValue],
+        new: &mut [SqlValue],
+    ) -> Result<(), shoal_sql::Error> {
+        let mut state = self.state();
+        let is_nested = state.is_nested(table)?;
+        let first = 2 + usize::from(is_nested);
+        if seen.columns.iter().any(|column| *column < first) {
+            let why = format!("{table}: _doc and _id are the row's key, which stays");
+            return Err(Error::Refused { why }.into());
+        }
+        let Cells { doc, id, parent, values } = cells(new, is_nested)?;
+        let (SqlValue::Int(doc), Some(key)) = (doc, blob(Some(id))) else {
+            return Err(Error::Refused { why: format!("{table}: no key of a row") }.into());
+        };
+        let (doc, parent) = (*doc, blob(parent));
+        state.load(reads, &self.environment, doc)?;
+        let is_set = |place: usize| seen.columns.contains(&(first + place));
+        let made = state.update_at((doc, table), &self.environment, seen.state, |edit| {
+            edit.update((key, parent), None, values, is_set)?;
+            Ok((key.to_vec(), parent.map(<[u8]>::to_vec)))
+        })?;
+        match made {
+            Some(made) => assign(new, doc, is_nested, made),
+            // The end of the statement writes what became of the row.
+            None => new.clone_from_slice(old),
+        }
         Ok(())
     }
 
@@ -443,7 +468,8 @@ impl RowKeeper for Keeper {
             return Err(Error::Refused { why: format!("{table}: no key of a row") }.into());
         };
         state.load(reads, &self.environment, *doc)?;
-        state.edit(*doc, table, |edit| edit.delete(key, blob(old.parent)), |()| None)?;
+        let delete = |edit: &mut Edit<'_>| edit.delete(key, blob(old.parent));
+        state.edit((*doc, table), &self.environment, None, delete, |()| None)?;
         state.note_gone(*doc, table, key);
         Ok(())
     }
@@ -452,6 +478,7 @@ impl RowKeeper for Keeper {
         let mut state = self.state();
         let mut at = BTreeMap::new();
         for (&id, doc) in &mut state.docs {
+            doc.integrate(&self.environment);
             let is_pending = doc.document.is_pending();
             let moment = match is_pending {
                 true => doc.document.edit(|transaction| transaction.moment()),
@@ -475,6 +502,34 @@ impl RowKeeper for Keeper {
 }
 
 impl State {
+    /// Edits a row at other heads; gives the row as it will be once merged, `None` where its key
+    /// is no row's then.
+    fn update_at(
+        &mut self,
+        (id, table): (i64, &str),
+        environment: &Environment,
+        state: &SqlValue,
+        work: impl FnOnce(&mut Edit<'_>) -> Result<(Vec<u8>, Option<Vec<u8>>), Error>,
+    ) -> Result<Option<Row>, Error> {
+        let missing = || Error::NoDocument { name: format!("_doc {id}") };
+        let known = self.docs.get(&id).ok_or_else(missing)?.document.with_pending();
+        let mut heads: Vec<ChangeHash> =
+            Heads::parse(state)?.within(known)?.into_iter().map(|(_, hash)| hash).collect();
+        heads.sort_unstable();
+        heads.dedup();
+        let place = (id, table);
+        let (key, parent) = self.edit(place, environment, Some(&heads), work, |_| None)?;
+        let doc = self.docs.get(&id).ok_or_else(missing)?;
+        // A copy shares all that it does not change.
+        let mut merged = doc.document.clone();
+        merged.integrate();
+        let definition = self.projections.find(table).map(|(_, definition)| definition);
+        let Some(definition) = definition else { return Ok(None) };
+        let mut none = Vec::new();
+        let edit = Edit { document: &mut merged, definition, patches: &mut none };
+        Ok(edit.row(&key, parent.as_deref())?.filter(|row| row.key == key))
+    }
+
     /// Notes a row that a statement deletes.
     fn note_gone(&mut self, doc: i64, table: &str, key: &[u8]) {
         if let Some((place, _)) = self.projections.find(table) {
@@ -513,7 +568,8 @@ impl shoal_sql::Keeper for Keeper {
         let mut state = self.state();
         let state = &mut *state;
         for (id, touches) in std::mem::take(&mut state.touches) {
-            let Some(doc) = state.docs.get(&id) else { continue };
+            let Some(doc) = state.docs.get_mut(&id) else { continue };
+            doc.integrate(&self.environment);
             if doc.is_new && documents::name_of(connection, id)?.is_none() {
                 documents::put_doc(connection, (id, &doc.name), &[], "{}")?;
             }
@@ -522,9 +578,14 @@ impl shoal_sql::Keeper for Keeper {
             }
             let document = doc.document.with_pending();
             let patches = Some((touches.patches.as_slice(), false));
-            let written = &touches.written;
+            let (known, written) = ((id, doc.name.as_str()), &touches.written);
             state.projections.clear_beside(connection, id, &touches.gone)?;
-            state.projections.write(connection, (id, &doc.name), document, patches, written)?;
+            if let Some(before) = &touches.since {
+                let merged = document.diff(before, &document.heads()).map_err(Error::from)?;
+                let (merged, none) = (Some((merged.as_slice(), true)), Written::new());
+                state.projections.write(connection, known, document, merged, &none)?;
+            }
+            state.projections.write(connection, known, document, patches, written)?;
         }
         Ok(())
     }
@@ -539,6 +600,7 @@ impl shoal_sql::Keeper for Keeper {
             doc.document.rollback();
             let keeps = committed || (doc.flushes == 0 && !doc.is_new);
             (doc.flushes, doc.is_checked) = (0, false);
+            doc.before.clear();
             keeps
         });
         state.moments.clear();

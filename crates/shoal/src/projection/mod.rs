@@ -9,6 +9,7 @@
 
 mod define;
 mod edit;
+mod edited;
 mod keeper;
 mod past;
 mod rows;

@@ -118,6 +118,10 @@ pub(super) fn put(
                 _ => return Err(refused("numbers")),
             };
             match &present {
+                // A number in its place would end the increments of everybody.
+                Present::Scalar(Scalar::Counter(_)) => {
+                    return Err(refused("no number where a counter is: INTEGER and COUNTER do"));
+                }
                 Present::Scalar(Scalar::Int(_) | Scalar::Uint(_)) if is_whole(real) => {
                     Scalar::Int(real as i64)
                 }
@@ -228,6 +232,10 @@ fn update_json(
                         Some(by) => return Ok(document.increment(owner, as_prop(prop), by)?),
                         None => None,
                     }
+                }
+                (Scalar::Counter(_), Json::Number(new)) if new.is_f64() => {
+                    let why = "a counter takes whole steps, no real number";
+                    return Err(Error::Refused { why: format!("{why}: {new}") });
                 }
                 (Scalar::Str(_), Json::String(new)) => Some(Scalar::Str(new.as_str().into())),
                 (_, Json::Bool(new)) => Some(Scalar::Boolean(*new)),
