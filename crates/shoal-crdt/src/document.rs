@@ -185,6 +185,15 @@ impl Document {
         self.graph.heads()
     }
 
+    /// Checks a document loaded with [`Verify::Later`](crate::Verify::Later): its changes are
+    /// rebuilt and hashed. Cost: none the second time.
+    ///
+    /// # Errors
+    /// [`Error::History`] for an unsound history.
+    pub fn verify(&self) -> Result<(), Error> {
+        Ok(self.graph.verify()?)
+    }
+
     /// True if every one of `heads` is an applied change. O(1) for each.
     pub fn has_heads(&self, heads: &[ChangeHash]) -> bool {
         heads.iter().all(|head| self.graph.contains(head))

@@ -169,6 +169,11 @@ impl ChangeGraph {
         self.inner.base.as_ref().map_or(Ok(()), |base| base.hashes().map(drop))
     }
 
+    /// False for a graph loaded with [`Verify::Later`] whose changes nobody asked for yet.
+    pub fn is_hashed(&self) -> bool {
+        self.inner.base.as_ref().is_none_or(|base| base.is_hashed())
+    }
+
     /// The number of changes.
     pub fn len(&self) -> usize {
         self.inner.len()
@@ -390,7 +395,7 @@ impl Inner {
     /// The hash at a place; zeros where the base cannot be rebuilt.
     fn hash_at(&self, place: u32) -> ChangeHash {
         match self.locate(place) {
-            Ok((base, row)) => base.known_hashes().get(row).copied().unwrap_or(ChangeHash([0; 32])),
+            Ok((base, row)) => base.hash_at(row),
             Err(added) => self.nodes[added].hash,
         }
     }

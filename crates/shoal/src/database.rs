@@ -129,15 +129,19 @@ impl Database {
         })
     }
 
-    /// Reads a document. Its edits will be by a new actor.
+    /// Reads a document whole, and compares the hashes of its changes. Its edits will be by a new
+    /// actor.
     ///
     /// Cost: every chunk is read; those of compacted documents are one for most of the history.
+    /// [`Database::open_document`] hashes what is asked for.
     ///
     /// # Errors
     /// [`Error::NoDocument`]; [`Error::HeadsDiffer`] and others for tables without a sound
     /// document.
     pub fn load(&mut self, name: &str) -> Result<Document, Error> {
-        Ok(self.open_document(name)?.into_document())
+        let document = self.open_document(name)?.into_document();
+        document.verify()?;
+        Ok(document)
     }
 
     /// Makes a document durable under `name`, in one transaction: changes missing in the database

@@ -1,6 +1,6 @@
 //! Stored chunks on their way into a document.
 
-use shoal_crdt::{Document, LoadOptions};
+use shoal_crdt::{Document, LoadOptions, Verify};
 use shoal_history::{Change, ChangeHash, Limits};
 
 use crate::Error;
@@ -11,7 +11,8 @@ fn limits() -> Limits {
     Limits { by_size: None, ..Limits::default() }
 }
 
-/// Takes chunks into a document, in their order. Neighbouring changes are applied together.
+/// Takes chunks into a document, in their order. Neighbouring changes are applied together. The
+/// changes of a document chunk are hashed when asked for: they were when the chunk was stored.
 pub(crate) struct Intake<'d> {
     document: &'d mut Document,
     changes: Vec<Change>,
@@ -39,6 +40,7 @@ impl<'d> Intake<'d> {
         let options = LoadOptions {
             limits: limits(),
             encoding: self.document.text_encoding(),
+            verify: Verify::Later,
             ..LoadOptions::default()
         };
         let mut loaded = Document::load(bytes, self.document.actor().clone(), &options)?;

@@ -135,6 +135,7 @@ impl Database {
         let actor = self.environment.new_actor();
         let (document, stored) = open_document::read_whole(&mut self.connection, row.id, &actor)?;
         open_document::check_heads(&row.name, &stored.last.heads, &document)?;
+        document.verify()?;
         Ok(document)
     }
 

@@ -15,6 +15,8 @@ use crate::{Database, Error};
 
 /// JSON below this length is written with every commit.
 const SHORT_JSON: u64 = 1 << 10;
+/// JSON below this length is written when a document is closed.
+const CLOSED_JSON: u64 = 64 << 10;
 /// JSON is written once the bytes appended since reach this part of its length.
 const JSON_SHARE: u64 = 4;
 
@@ -87,7 +89,9 @@ impl OpenDocument {
 impl Database {
     /// Opens a document, to be edited and committed many times. Its edits will be by a new actor.
     ///
-    /// Cost: as [`Database::load`].
+    /// Cost: every chunk is read. The changes of a compacted history are made and hashed when
+    /// somebody asks for one of them ([`Document::verify`]), and not for an edit: the chunk was
+    /// compared with all of them when it was stored, and has a checksum.
     ///
     /// # Errors
     /// As [`Database::load`].
@@ -101,12 +105,18 @@ impl Database {
                 return Err(missing());
             }
             let row = tables::find(connection, name)?.ok_or_else(missing)?;
+            let mut lag_bytes = 0;
             let (document, stored) = match layout {
                 Layout::Second => {
                     let (document, stored) = read_whole(connection, row.id, &actor)?;
                     check_heads(name, &stored.last.heads, &document)?;
-                    if !document.has_heads(&row.heads) {
-                        check_heads(name, &row.heads, &document)?;
+                    if row.heads != stored.last.heads {
+                        match tables::bytes_since(connection, row.id, &row.heads)? {
+                            Some(bytes) => lag_bytes = bytes,
+                            // Within a compacted history, or nowhere.
+                            None if document.has_heads(&row.heads) => lag_bytes = row.json_bytes,
+                            None => check_heads(name, &row.heads, &document)?,
+                        }
                     }
                     (document, stored)
                 }
@@ -123,7 +133,7 @@ impl Database {
                 id: row.id,
                 document,
                 stored,
-                lag_bytes: 0,
+                lag_bytes,
                 json_bytes: row.json_bytes,
                 until_look: 0,
             })
@@ -274,17 +284,29 @@ impl Database {
         })
     }
 
-    /// Commits an open document, brings its JSON up to date, compacts it if much was appended, and
-    /// closes it. Returns the heads.
+    /// Commits an open document, brings its JSON up to date if short, compacts it if much was
+    /// appended, and closes it. Returns the heads.
+    ///
+    /// Cost: as [`Database::commit`], and JSON of less than 64 KiB. Longer JSON is written as by
+    /// commits, and by [`Database::settle`].
     ///
     /// # Errors
     /// As [`Database::commit`].
     pub fn close(&mut self, mut open: OpenDocument) -> Result<Vec<ChangeHash>, Error> {
         let heads = self.commit(&mut open)?;
         let now_ms = self.environment.now_ms();
-        let (id, name) = (open.id, open.name);
+        let OpenDocument { id, name, document, json_bytes, .. } = open;
+        let is_short = json_bytes < CLOSED_JSON;
         self.write(|database| {
-            settle_document(&mut database.connection, (id, &name), &open.document, now_ms)
+            let connection = &mut database.connection;
+            if is_short {
+                return settle_document(connection, (id, &name), &document, now_ms);
+            }
+            let last = tables::last(connection, id)?;
+            if last.heads == document.heads() && compact::is_due(connection, id)? {
+                compact::compact(connection, id, &document, now_ms)?;
+            }
+            Ok(())
         })?;
         Ok(heads)
     }

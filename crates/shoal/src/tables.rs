@@ -366,6 +366,27 @@ pub(crate) fn size(connection: &mut Connection, doc: i64) -> Result<Size, Error>
     Ok(size)
 }
 
+/// The bytes of the chunks of document `doc` behind the one with these heads; `None` where no chunk
+/// has them.
+pub(crate) fn bytes_since(
+    connection: &mut Connection,
+    doc: i64,
+    heads: &[ChangeHash],
+) -> Result<Option<u64>, Error> {
+    let ids = chunk_ids(doc);
+    let sql = "SELECT (SELECT total(length(bytes)) FROM _shoal_chunk WHERE id BETWEEN c.id + 1 AND ?2) \
+               FROM _shoal_chunk c WHERE id BETWEEN ?1 AND ?2 AND heads = ?3 ORDER BY id DESC LIMIT 1";
+    let values = [Value::Int(*ids.start()), Value::Int(*ids.end()), Value::Blob(heads_blob(heads))];
+    let mut found = None;
+    query(connection, sql, &values, |row| {
+        if let [ValueRef::Real(bytes)] = row {
+            found = Some(*bytes as u64);
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
 /// The greatest id that a document has or had, 0 when there was none.
 pub(crate) fn last_doc_id(connection: &mut Connection) -> Result<i64, Error> {
     let mut last = 0;

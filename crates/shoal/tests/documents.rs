@@ -21,6 +21,12 @@ fn put(document: &mut Document, key: &str, value: i64) {
     transaction.commit(CommitOptions::default()).unwrap();
 }
 
+fn put_text(document: &mut Document, key: &str, value: &str) {
+    let mut transaction = document.transaction();
+    transaction.put(&ROOT, key, value).unwrap();
+    transaction.commit(CommitOptions::default()).unwrap();
+}
+
 fn json(document: &Document) -> String {
     serde_json::to_string(&document.to_json()).unwrap()
 }
@@ -442,4 +448,86 @@ fn compacting_survives_a_crash_at_any_call() {
             assert_eq!(database.documents().unwrap()[0].changes, found as u64, "{after}");
         }
     }
+}
+
+/// A compacted history is opened and edited without its changes being made and hashed, and is the
+/// document loaded whole.
+#[test]
+fn opening_for_an_edit_hashes_no_history() {
+    let folder = shoal_testkit::testdata("automerge/documents");
+    let mut database = Database::memory(Environment::os()).unwrap();
+    let mut lazily = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let Ok(bytes) = std::fs::read(&path) else { continue };
+        let actor = Environment::os().new_actor();
+        let Ok(mut whole) = Document::load(&bytes, actor, &LoadOptions::default()) else {
+            continue;
+        };
+        if whole.is_empty() {
+            continue;
+        }
+        let name = path.display().to_string();
+        database.store(&name, &mut whole).unwrap();
+        database.compact(&name).unwrap();
+        let mut open = database.open_document(&name).unwrap();
+        let was_lazy = !open.graph().is_hashed();
+        for n in 0..3 {
+            put(&mut open, "opened lazily", n);
+            database.commit(&mut open).unwrap();
+        }
+        assert_eq!(was_lazy, !open.graph().is_hashed(), "{name}: an edit needs no hashes");
+        database.close(open).unwrap();
+        let mut again = database.open_document(&name).unwrap();
+        put(&mut again, "opened lazily", 3);
+        database.commit(&mut again).unwrap();
+        assert_eq!(was_lazy, !again.graph().is_hashed(), "{name}: nor do changes behind a chunk");
+        lazily += usize::from(was_lazy);
+
+        let new = again.changes_since(&whole.heads());
+        whole.apply_changes(new.into_iter().cloned()).unwrap();
+        assert_eq!(json(&whole), json(&again), "{name}");
+        assert_eq!(whole.heads(), again.heads(), "{name}");
+        let hashes = |document: &Document| -> Vec<_> {
+            document.changes().map(|change| (change.hash(), change.raw_bytes().to_vec())).collect()
+        };
+        let (mut theirs, mut ours) = (hashes(&whole), hashes(&database.load(&name).unwrap()));
+        theirs.sort_unstable();
+        ours.sort_unstable();
+        assert_eq!(theirs, ours, "{name}");
+    }
+    assert!(lazily > 3, "{lazily} documents were opened lazily");
+}
+
+/// Long JSON is behind after short sessions, but never by more than a quarter; SQL through Shoal
+/// sees the present.
+#[test]
+fn long_json_lags_within_bounds() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    let mut database = open(&path);
+    let mut note = database.open_or_create("d").unwrap();
+    put_text(&mut note, "long", &"x".repeat(100_000));
+    database.close(note).unwrap();
+    let length = "SELECT length(json) || '' FROM _shoal_doc";
+    let (mut before, mut written) = (sqlite(&path, length), 0);
+    let mut appended = 0;
+    for session in 0..12 {
+        let mut note = database.open_document("d").unwrap();
+        let text: String =
+            (0..5000).map(|at| char::from(b'a' + (at * 7 + session) as u8 % 26)).collect();
+        put_text(&mut note, &format!("k{session}"), &text);
+        database.close(note).unwrap();
+        appended += 5000;
+        let now = sqlite(&path, length);
+        if now != before {
+            (before, written, appended) = (now, written + 1, 0);
+        }
+        assert!(appended < 40_000, "{appended} bytes behind");
+    }
+    assert!((1..6).contains(&written), "{written}");
+    let connection = database.sql();
+    let mut statement = connection.prepare("SELECT json ->> '$.k11' FROM _shoal_doc").unwrap();
+    let mut rows = connection.query(&mut statement).unwrap();
+    assert!(matches!(rows.next().unwrap().unwrap().get(0), shoal_sql::ValueRef::Text(_)));
 }

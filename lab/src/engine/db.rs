@@ -27,6 +27,12 @@ pub trait DbEngine: Send + Sync + 'static {
         Err(Miss::absent("a keystroke a commit"))
     }
 
+    /// As [`DbEngine::typist`], synced at each commit: the keystrokes go to the titles of 1,000
+    /// items, whose rows are in three tables with an index on the title each.
+    fn projected_typist(&self, _folder: &Path) -> Result<Box<dyn Typist>, Miss> {
+        Err(Miss::absent("rows of documents"))
+    }
+
     /// Opens a document of so many changes of one keystroke each, compacted, and gives the text.
     fn open_and_read(&self, _folder: &Path, _keystrokes: usize) -> Result<Run<String>, Miss> {
         Err(Miss::absent("a stored history"))
@@ -53,7 +59,16 @@ pub trait DbEngine: Send + Sync + 'static {
     fn rebuild(&self, _folder: &Path, _documents: usize) -> Result<Run<u64>, Miss> {
         Err(Miss::absent("a projection"))
     }
+
+    /// [`QUERY`] over the rows of so many documents of 100 items, in the table kept from the
+    /// documents, or in a plain one with the same rows.
+    fn query(&self, _folder: &Path, _documents: usize, _plain: bool) -> Result<Run<u64>, Miss> {
+        Err(Miss::absent("rows of documents"))
+    }
 }
+
+/// The question of [`DbEngine::query`]; `p` is the table.
+pub const QUERY: &str = "SELECT sum(n * length(title)) FROM p WHERE done";
 
 /// The keystrokes of a text, each a character and its place: typed on, with a jump now and then.
 pub fn keystrokes(count: usize) -> impl Iterator<Item = (usize, char)> {

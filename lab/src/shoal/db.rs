@@ -1,12 +1,15 @@
 //! `shoal`: documents in a database file.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use shoal::{Access, Database, Environment, OpenDocument};
 use shoal_crdt::{CommitOptions, Document, ObjId, ObjType, ROOT};
-use shoal_sql::ValueRef;
+use shoal_sql::{Connection, ValueRef};
+use shoal_store::Store;
+use shoal_store::vfs::OsVfs;
 
-use crate::engine::db::{Run, Typist, items, keystrokes};
+use crate::engine::db::{QUERY, Run, Typist, items, keystrokes};
 use crate::engine::{About, DbEngine, Miss};
 
 /// Shoal's database.
@@ -88,6 +91,26 @@ fn store(database: &mut Database, document: &mut Document) -> Result<(), Miss> {
     Ok(())
 }
 
+/// Documents of 100 items each, and their projection.
+fn of_items(folder: &Path, documents: usize) -> Result<Database, Miss> {
+    let (_, mut database) = create(folder)?;
+    run(&mut database, "PRAGMA synchronous = OFF")?;
+    run(&mut database, "BEGIN")?;
+    for number in 0..documents {
+        let json: serde_json::Value = failed(serde_json::from_str(&items(number)))?;
+        let mut document = new_document();
+        let mut transaction = document.transaction();
+        failed(transaction.import_json(&json))?;
+        transaction.commit(CommitOptions::default());
+        failed(database.store(&format!("d/{number}"), &mut document))?;
+    }
+    run(&mut database, "COMMIT")?;
+    let define = "CREATE PROJECTION p FROM DOCUMENTS ROWS '$.items[*]' \
+                  COLUMNS (title TEXT, done BOOLEAN, n INTEGER)";
+    failed(database.define(define))?;
+    Ok(database)
+}
+
 fn new_document() -> Document {
     Document::new(Environment::os().new_actor())
 }
@@ -95,14 +118,18 @@ fn new_document() -> Document {
 struct Typing {
     database: Database,
     open: OpenDocument,
-    text: ObjId,
+    /// Typed into in turn.
+    texts: Vec<ObjId>,
+    next: usize,
 }
 
 impl Typist for Typing {
     fn keystroke(&mut self) -> Result<(), Miss> {
-        let end = failed(self.open.length(&self.text))?;
+        let text = &self.texts[self.next % self.texts.len()];
+        self.next += 1;
+        let end = failed(self.open.length(text))?;
         let mut transaction = self.open.transaction();
-        failed(transaction.splice_text(&self.text, end, 0, "x"))?;
+        failed(transaction.splice_text(text, end, 0, "x"))?;
         transaction.commit(CommitOptions::default());
         failed(self.database.commit(&mut self.open))?;
         Ok(())
@@ -132,7 +159,35 @@ impl DbEngine for Documents {
             let _ = transaction.splice_text(&text, 0, 0, &whole);
         });
         failed(database.commit(&mut open))?;
-        Ok(Box::new(Typing { database, open, text }))
+        Ok(Box::new(Typing { database, open, texts: vec![text], next: 0 }))
+    }
+
+    fn projected_typist(&self, folder: &Path) -> Result<Box<dyn Typist>, Miss> {
+        let (_, mut database) = create(folder)?;
+        run(&mut database, "PRAGMA journal_mode = WAL")?;
+        run(&mut database, "PRAGMA synchronous = FULL")?;
+        for name in ["p1", "p2", "p3"] {
+            let define = format!(
+                "CREATE PROJECTION {name} FROM DOCUMENTS ROWS '$.items[*]' \
+                 COLUMNS (title TEXT, n INTEGER)"
+            );
+            failed(database.define(&define))?;
+            run(&mut database, &format!("CREATE INDEX {name}_title ON {name}(title)"))?;
+        }
+        let mut open = failed(database.open_or_create(NAME))?;
+        let mut texts = Vec::new();
+        let mut transaction = open.transaction();
+        let list = failed(transaction.put_object(&ROOT, "items", ObjType::List))?;
+        for number in 0..1000_usize {
+            let item = failed(transaction.insert_object(&list, number, ObjType::Map))?;
+            let title = failed(transaction.put_object(&item, "title", ObjType::Text))?;
+            failed(transaction.splice_text(&title, 0, 0, &format!("item {number}")))?;
+            failed(transaction.put(&item, "n", number as i64))?;
+            texts.push(title);
+        }
+        transaction.commit(CommitOptions::default());
+        failed(database.commit(&mut open))?;
+        Ok(Box::new(Typing { database, open, texts, next: 0 }))
     }
 
     fn open_and_read(&self, folder: &Path, count: usize) -> Result<Run<String>, Miss> {
@@ -165,9 +220,11 @@ impl DbEngine for Documents {
         let mut count = 0_i64;
         Ok(Box::new(move || {
             count += 1;
-            let open = || failed(Database::open(Environment::os(), &path, Access::ReadWrite));
-            let mut database = open()?;
-            run(&mut database, "PRAGMA synchronous = OFF")?;
+            let store = failed(Store::open(Arc::new(OsVfs::new()), &path, Access::ReadWrite))?;
+            let mut connection = failed(Connection::open(store))?;
+            let mut off = failed(connection.prepare("PRAGMA synchronous = OFF"))?;
+            failed(connection.execute(&mut off))?;
+            let mut database = Database::over_connection(Environment::os(), connection);
             let mut document = failed(database.open_document(NAME))?;
             let found = failed(document.get(&ROOT, "n"))?;
             let before = found.map(|(value, _)| {
@@ -211,22 +268,23 @@ impl DbEngine for Documents {
         }))
     }
 
-    fn rebuild(&self, folder: &Path, documents: usize) -> Result<Run<u64>, Miss> {
-        let (_, mut database) = create(folder)?;
-        run(&mut database, "PRAGMA synchronous = OFF")?;
-        run(&mut database, "BEGIN")?;
-        for number in 0..documents {
-            let json: serde_json::Value = failed(serde_json::from_str(&items(number)))?;
-            let mut document = new_document();
-            let mut transaction = document.transaction();
-            failed(transaction.import_json(&json))?;
-            transaction.commit(CommitOptions::default());
-            failed(database.store(&format!("d/{number}"), &mut document))?;
+    fn query(&self, folder: &Path, documents: usize, plain: bool) -> Result<Run<u64>, Miss> {
+        let mut database = of_items(folder, documents)?;
+        if plain {
+            for sql in [
+                "CREATE TABLE plain(_doc INTEGER NOT NULL, _id BLOB NOT NULL, title TEXT, \
+                 done INTEGER, n INTEGER, PRIMARY KEY(_doc, _id)) WITHOUT ROWID",
+                "INSERT INTO plain SELECT * FROM p",
+            ] {
+                run(&mut database, sql)?;
+            }
         }
-        run(&mut database, "COMMIT")?;
-        let define = "CREATE PROJECTION p FROM DOCUMENTS ROWS '$.items[*]' \
-                      COLUMNS (title TEXT, done BOOLEAN, n INTEGER)";
-        failed(database.define(define))?;
+        let sql = if plain { QUERY.replace("FROM p", "FROM plain") } else { QUERY.to_owned() };
+        Ok(Box::new(move || ask(&mut database, &sql, int)))
+    }
+
+    fn rebuild(&self, folder: &Path, documents: usize) -> Result<Run<u64>, Miss> {
+        let mut database = of_items(folder, documents)?;
         Ok(Box::new(move || {
             failed(database.rebuild("p"))?;
             ask(&mut database, "SELECT count(*) FROM p", int)

@@ -15,11 +15,13 @@ pub(crate) fn rows<E: DbEngine>() -> Bench<E> {
             keystroke(&mut bench, bytes, label, full);
         }
     }
+    projected(&mut bench);
     open(&mut bench);
     edit(&mut bench);
     as_of(&mut bench);
     size(&mut bench);
     rebuild(&mut bench);
+    query(&mut bench);
     bench
 }
 
@@ -53,6 +55,37 @@ fn keystroke<E: DbEngine>(bench: &mut Bench<E>, bytes: usize, label: &str, full:
             Ok(Some(Answer::of(Digest::new().int(stored))))
         })
     });
+}
+
+fn projected<E: DbEngine>(bench: &mut Bench<E>) {
+    let text = "200 keystrokes into the titles of 1,000 items, a commit each, write-ahead log, \
+                synchronous full; the rows in three tables with an index each. Beside the same \
+                INSERT and UPDATEs of a program's own";
+    bench.add(row("keystroke/projected", "commit", text), |engine, cx| {
+        let ops = cx.pick(200, 3) as u64;
+        let mut typist = engine.projected_typist(&folder(cx, "keystroke-projected")?)?;
+        sampler(move |watch| {
+            let before = typist.stored()?;
+            watch.time(ops, || (0..ops).try_for_each(|_| typist.keystroke()))?;
+            let stored = typist.stored()? - before;
+            Ok(Some(Answer::of(Digest::new().int(stored))))
+        })
+    });
+}
+
+fn query<E: DbEngine>(bench: &mut Bench<E>) {
+    for (name, plain) in [("query/projection", false), ("query/plain", true)] {
+        let kind = if plain { "a plain table with them" } else { "the table kept from these" };
+        let text = format!("a sum over the rows of 10,000 documents of 100 items, in {kind}");
+        bench.add(row(name, "row", &text), move |engine, cx| {
+            let documents = cx.pick(10_000, 5);
+            let mut run = engine.query(&folder(cx, &name.replace('/', "-"))?, documents, plain)?;
+            sampler(move |watch| {
+                let sum = watch.time(documents as u64 * 100, &mut run)?;
+                Ok(Some(Answer::of(Digest::new().int(sum))))
+            })
+        });
+    }
 }
 
 fn open<E: DbEngine>(bench: &mut Bench<E>) {

@@ -1,7 +1,7 @@
 //! One edit, one change.
 
 use serde_json::Value as Json;
-use shoal::{ActorId, ChangeHash, Document, Environment};
+use shoal::{Access, ActorId, ChangeHash, Document, Environment};
 use shoal_crdt::{CommitOptions, Transaction};
 
 use crate::args::EditArgs;
@@ -20,22 +20,41 @@ pub(crate) fn edit(
     if place == Place::Stream {
         return Err(Failure::new("an edit needs a document it can save: FILE or DB::NAME"));
     }
+    if let Place::Stored { file, name } = &place {
+        let failed = |error: shoal::Error| open::about(file, &error);
+        let mut database = open::database(file, Access::ReadWrite)?;
+        let mut document = database.open_document(name).map_err(failed)?;
+        let hash = commit(&mut document, args, |transaction| change(transaction, &place))?;
+        if hash.is_some() {
+            database.close(document).map_err(failed)?;
+        }
+        return Ok(hash);
+    }
     let mut document: Document = open::load(&place)?;
+    let hash = commit(&mut document, args, |transaction| change(transaction, &place))?;
+    if hash.is_some() {
+        open::save(&place, &mut document)?;
+    }
+    Ok(hash)
+}
+
+/// Runs `change` as one change of a document.
+fn commit(
+    document: &mut Document,
+    args: &EditArgs,
+    change: impl FnOnce(&mut Transaction<'_>) -> Result<(), Failure>,
+) -> Result<Option<ChangeHash>, Failure> {
     if let Some(actor) = &args.actor {
         let actor = ActorId::from_hex(actor).map_err(|error| Failure::at("--actor", error))?;
         document.set_actor(actor);
     }
     let mut transaction = document.transaction();
-    change(&mut transaction, &place)?;
+    change(&mut transaction)?;
     let mut options = CommitOptions::default().with_time(Environment::os().now_seconds());
     if let Some(message) = &args.message {
         options = options.with_message(message);
     }
-    let hash = transaction.commit(options);
-    if hash.is_some() {
-        open::save(&place, &mut document)?;
-    }
-    Ok(hash)
+    Ok(transaction.commit(options))
 }
 
 /// Parses a JSON argument; `what` names the argument in the error.

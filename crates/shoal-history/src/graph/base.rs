@@ -13,6 +13,8 @@ pub(super) struct Base {
     /// With actors by their index in the graph.
     pub(super) table: Arc<ChangeTable>,
     source: DocumentSource,
+    /// The heads of the chunk with their rows, known without any hashing; ascending.
+    heads: Vec<(ChangeHash, u32)>,
     hashes: OnceLock<Result<Hashes, Error>>,
     index: OnceLock<HashIndex>,
     changes: OnceLock<Vec<Change>>,
@@ -31,9 +33,14 @@ impl Base {
             hashes.get_or_init(|| Ok(known));
         }
         let source = chunk.source();
+        // Heads nobody compares may be wrong.
+        let heads = chunk.head_places().filter(|_| verify != Verify::Nothing);
+        let mut heads: Vec<(ChangeHash, u32)> = heads.into_iter().flatten().collect();
+        heads.sort_unstable();
         Ok(Self {
             table,
             source,
+            heads,
             hashes,
             index: OnceLock::new(),
             changes: OnceLock::new(),
@@ -59,7 +66,24 @@ impl Base {
         self.hashes().map_or(&[], |known| &known.hashes)
     }
 
+    /// True once the changes were rebuilt and hashed.
+    pub(super) fn is_hashed(&self) -> bool {
+        self.hashes.get().is_some()
+    }
+
+    /// The hash of a row; zeros where the changes cannot be rebuilt.
+    pub(super) fn hash_at(&self, row: usize) -> ChangeHash {
+        let is = |head: &&(ChangeHash, u32)| head.1 as usize == row;
+        match self.heads.iter().find(is).filter(|_| !self.is_hashed()) {
+            Some((hash, _)) => *hash,
+            None => self.known_hashes().get(row).copied().unwrap_or(ChangeHash([0; 32])),
+        }
+    }
+
     pub(super) fn place_of(&self, hash: &ChangeHash) -> Option<u32> {
+        if let Ok(at) = self.heads.binary_search_by_key(hash, |head| head.0) {
+            return Some(self.heads[at].1);
+        }
         let hashes = self.known_hashes();
         let index = self.index.get_or_init(|| HashIndex::of(hashes));
         index.get(hash, |place| hashes[place as usize])
