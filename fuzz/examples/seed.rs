@@ -34,6 +34,12 @@ fn main() -> io::Result<()> {
             write(target, &format!("line-{number}"), line.as_bytes())?;
         }
     }
+    for target in ["shoal_projection", "shoal_strangers"] {
+        let seeds = fs::read_to_string(format!("seeds/{target}.txt"))?;
+        for (number, line) in seeds.lines().enumerate() {
+            write(target, &format!("line-{number}"), line.as_bytes())?;
+        }
+    }
     documents()
 }
 

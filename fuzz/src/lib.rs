@@ -9,6 +9,7 @@ pub mod chunk;
 #[cfg(feature = "peers")]
 pub mod differential;
 pub mod document;
+pub mod documents;
 pub mod history;
 #[cfg(feature = "peers")]
 pub mod peers;
