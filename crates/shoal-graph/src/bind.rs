@@ -86,8 +86,15 @@ pub(super) struct Binder<'q> {
     /// True where a pattern stands for a truth value.
     accepts_pattern: bool,
     in_subquery: bool,
-    parameters: &'q Map,
+    /// `None` where parameters come later.
+    parameters: Option<&'q Map>,
     procedures: &'q dyn Procedures,
+}
+
+/// The names of a query's columns, whatever its parameters are.
+pub(crate) fn names(query: &mut Query, procedures: &dyn Procedures) -> Result<Vec<String>> {
+    let mut binder = Binder::new(None, procedures);
+    binder.parts(&mut query.parts)
 }
 
 /// Binds a query; gives the names of its columns.
@@ -96,17 +103,27 @@ pub(crate) fn bind(
     parameters: &Map,
     procedures: &dyn Procedures,
 ) -> Result<Vec<String>> {
-    let mut binder = Binder {
-        vars: Vec::new(),
-        locals: Vec::new(),
-        out: Vec::new(),
-        aggregation: Aggregation::Forbidden,
-        accepts_pattern: false,
-        in_subquery: false,
-        parameters,
-        procedures,
-    };
+    let mut binder = Binder::new(Some(parameters), procedures);
     binder.parts(&mut query.parts)
+}
+
+impl<'q> Binder<'q> {
+    fn new(parameters: Option<&'q Map>, procedures: &'q dyn Procedures) -> Binder<'q> {
+        Binder {
+            vars: Vec::new(),
+            locals: Vec::new(),
+            out: Vec::new(),
+            aggregation: Aggregation::Forbidden,
+            accepts_pattern: false,
+            in_subquery: false,
+            parameters,
+            procedures,
+        }
+    }
+
+    fn has_parameter(&self, name: &str) -> bool {
+        self.parameters.is_none_or(|parameters| parameters.contains_key(name))
+    }
 }
 
 impl Binder<'_> {
@@ -334,7 +351,7 @@ impl Binder<'_> {
             }
             None => {
                 for input in &signature.inputs {
-                    if !input.is_optional && !self.parameters.contains_key(&*input.name) {
+                    if !input.is_optional && !self.has_parameter(&input.name) {
                         let message = format!("the parameter {} is missing", input.name);
                         return Err(Error::compile(
                             ErrorClass::ParameterMissing,

@@ -65,6 +65,15 @@ pub fn writes(text: &str) -> Result<bool> {
     Ok(writes && query.mode != Mode::Explain)
 }
 
+/// The names of a query's columns; none of a query without `RETURN`. Parameters may be missing.
+///
+/// # Errors
+/// What the text is refused for.
+pub(crate) fn columns(text: &str, procedures: &dyn Procedures) -> Result<Vec<String>> {
+    let mut query = parser::parse(text)?;
+    bind::names(&mut query, procedures)
+}
+
 /// Runs a query: `columns` takes the names of its columns, then `sink` each row; false ends the
 /// query.
 ///

@@ -14,11 +14,12 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use shoal_sql::{Connection, Statement, Value as Sql, ValueRef};
+use shoal_sql::{Connection, Value as Sql};
 
 use crate::error::{Error, Result};
 use crate::graph::{Edge, Graph, NodeData, RelationshipData, Side};
 use crate::json;
+use crate::source::{ConnectionSource, Source};
 use crate::value::{Map, Value};
 
 /// The definitions of the tables.
@@ -36,13 +37,12 @@ const TABLES: [&str; 6] = [
 const CACHED_MAX: usize = 1 << 16;
 
 /// A graph in the tables of a connection's database.
-pub struct SqliteGraph {
-    inner: RefCell<Inner>,
+pub struct SqliteGraph<S = ConnectionSource> {
+    inner: RefCell<Inner<S>>,
 }
 
-struct Inner {
-    connection: Connection,
-    statements: FxHashMap<&'static str, Statement>,
+struct Inner<S> {
+    source: S,
     nodes: FxHashMap<i64, Option<Arc<NodeData>>>,
     relationships: FxHashMap<i64, Option<Arc<RelationshipData>>>,
     has_tables: bool,
@@ -52,10 +52,6 @@ struct Inner {
     indexed: Vec<String>,
 }
 
-fn failed(error: shoal_sql::Error) -> Error {
-    Error::storage(error.to_string())
-}
-
 fn not_a_graph(what: &str) -> Error {
     Error::storage(format!("the tables hold no graph: {what}"))
 }
@@ -63,10 +59,25 @@ fn not_a_graph(what: &str) -> Error {
 impl SqliteGraph {
     /// The graph of a connection's database. Tables are made by the first query that writes.
     pub fn new(connection: Connection) -> SqliteGraph {
+        SqliteGraph::over(ConnectionSource::new(connection))
+    }
+
+    /// Lends the connection between queries.
+    pub fn with_connection<T>(&self, borrow: impl FnOnce(&mut Connection) -> T) -> T {
+        borrow(&mut self.inner.borrow_mut().source.connection)
+    }
+
+    /// The connection, given back.
+    pub fn into_connection(self) -> Connection {
+        self.inner.into_inner().source.connection
+    }
+}
+
+impl<S> SqliteGraph<S> {
+    pub(crate) fn over(source: S) -> SqliteGraph<S> {
         SqliteGraph {
             inner: RefCell::new(Inner {
-                connection,
-                statements: FxHashMap::default(),
+                source,
                 nodes: FxHashMap::default(),
                 relationships: FxHashMap::default(),
                 has_tables: false,
@@ -75,87 +86,35 @@ impl SqliteGraph {
             }),
         }
     }
-
-    /// Lends the connection between queries.
-    pub fn with_connection<T>(&self, borrow: impl FnOnce(&mut Connection) -> T) -> T {
-        borrow(&mut self.inner.borrow_mut().connection)
-    }
-
-    /// The connection, given back.
-    pub fn into_connection(self) -> Connection {
-        self.inner.into_inner().connection
-    }
 }
 
-impl Inner {
-    fn run(&mut self, sql: &str) -> Result<()> {
-        let mut statement = self.connection.prepare(sql).map_err(failed)?;
-        self.connection.execute(&mut statement).map_err(failed).map(drop)
-    }
-
-    /// Calls `each` with the rows of a query that is prepared once; false ends them.
+impl<S: Source> Inner<S> {
+    /// Calls `each` with the rows of a query.
     fn rows(
         &mut self,
-        sql: &'static str,
+        sql: &str,
         arguments: &[Sql],
-        mut each: impl FnMut(&dyn Fn(usize) -> Sql) -> Result<bool>,
+        mut each: impl FnMut(&[Sql]) -> Result<()>,
     ) -> Result<()> {
-        let mut statement = self.take(sql, arguments)?;
-        let result = {
-            let mut rows = self.connection.query(&mut statement).map_err(failed)?;
-            loop {
-                match rows.next() {
-                    Ok(Some(row)) => {
-                        let column = |at: usize| owned(row.get(at));
-                        match each(&column) {
-                            Ok(true) => {}
-                            Ok(false) => break Ok(()),
-                            Err(error) => break Err(error),
-                        }
-                    }
-                    Ok(None) => break Ok(()),
-                    Err(error) => break Err(failed(error)),
-                }
-            }
-        };
-        self.statements.insert(sql, statement);
-        result
+        self.source.rows(sql, arguments, &mut each)
     }
 
-    fn execute(&mut self, sql: &'static str, arguments: &[Sql]) -> Result<()> {
-        let mut statement = self.take(sql, arguments)?;
-        let result = self.connection.execute(&mut statement).map_err(failed);
-        self.statements.insert(sql, statement);
-        result.map(drop)
-    }
-
-    fn take(&mut self, sql: &'static str, arguments: &[Sql]) -> Result<Statement> {
-        let mut statement = match self.statements.remove(sql) {
-            Some(statement) => statement,
-            None => self.connection.prepare(sql).map_err(failed)?,
-        };
-        for (at, argument) in arguments.iter().enumerate() {
-            statement.bind(at + 1, argument.clone()).map_err(failed)?;
-        }
-        Ok(statement)
+    fn execute(&mut self, sql: &str, arguments: &[Sql]) -> Result<()> {
+        self.source.execute(sql, arguments)
     }
 
     /// Looks at the schema: are the tables there, and which properties have an index?
     fn look(&mut self) -> Result<()> {
-        let mut statement = self
-            .connection
-            .prepare("SELECT name, sql FROM sqlite_schema WHERE tbl_name LIKE '\\_graph\\_%' ESCAPE '\\'")
-            .map_err(failed)?;
-        let mut names = Vec::new();
-        let mut indexed = Vec::new();
-        let mut rows = self.connection.query(&mut statement).map_err(failed)?;
-        while let Some(row) = rows.next().map_err(failed)? {
-            names.extend(text(owned(row.get(0))));
-            if let Some(key) = text(owned(row.get(1))).as_deref().and_then(indexed_key) {
+        let (mut names, mut indexed) = (Vec::new(), Vec::new());
+        let sql =
+            "SELECT name, sql FROM sqlite_schema WHERE tbl_name LIKE '\\_graph\\_%' ESCAPE '\\'";
+        self.rows(sql, &[], |row| {
+            names.extend(text(&row[0]));
+            if let Some(key) = text(&row[1]).as_deref().and_then(indexed_key) {
                 indexed.push(key);
             }
-        }
-        drop(rows);
+            Ok(())
+        })?;
         let wanted = ["_graph_node", "_graph_label", "_graph_edge"];
         let count = wanted.iter().filter(|table| names.iter().any(|name| name == **table)).count();
         if count != 0 && count != wanted.len() {
@@ -176,36 +135,26 @@ fn indexed_key(sql: &str) -> Option<String> {
     key.chars().all(|c| c.is_alphanumeric() || c == '_').then(|| key.to_owned())
 }
 
-fn owned(value: ValueRef<'_>) -> Sql {
+fn text(value: &Sql) -> Option<String> {
     match value {
-        ValueRef::Null => Sql::Null,
-        ValueRef::Int(number) => Sql::Int(number),
-        ValueRef::Real(number) => Sql::Real(number),
-        ValueRef::Text(bytes) => Sql::Text(bytes.to_vec()),
-        ValueRef::Blob(bytes) => Sql::Blob(bytes.to_vec()),
-    }
-}
-
-fn text(value: Sql) -> Option<String> {
-    match value {
-        Sql::Text(bytes) => String::from_utf8(bytes).ok(),
+        Sql::Text(bytes) => std::str::from_utf8(bytes).ok().map(str::to_owned),
         _ => None,
     }
 }
 
-fn integer(value: Sql) -> Result<i64> {
+fn integer(value: &Sql) -> Result<i64> {
     match value {
-        Sql::Int(number) => Ok(number),
+        Sql::Int(number) => Ok(*number),
         _ => Err(not_a_graph("an id is no integer")),
     }
 }
 
 /// Where the labels or types of a statement's argument are text.
-fn name(value: Sql) -> Result<Arc<str>> {
+fn name(value: &Sql) -> Result<Arc<str>> {
     text(value).map(Arc::from).ok_or_else(|| not_a_graph("a label or a type is no text"))
 }
 
-fn properties(value: Sql, what: &str, id: i64) -> Result<Map> {
+fn properties(value: &Sql, what: &str, id: i64) -> Result<Map> {
     let text = text(value)
         .ok_or_else(|| not_a_graph(&format!("the properties of {what} {id} are no text")))?;
     let mut map = json::read(&text)
@@ -214,7 +163,7 @@ fn properties(value: Sql, what: &str, id: i64) -> Result<Map> {
     Ok(map)
 }
 
-impl Graph for SqliteGraph {
+impl<S: Source> Graph for SqliteGraph<S> {
     fn node(&self, id: i64) -> Result<Option<Arc<NodeData>>> {
         let inner = &mut *self.inner.borrow_mut();
         if !inner.has_tables {
@@ -224,23 +173,19 @@ impl Graph for SqliteGraph {
             return Ok(found.clone());
         }
         let mut found = None;
-        inner.rows(
-            "SELECT properties FROM _graph_node WHERE id = ?1",
-            &[Sql::Int(id)],
-            |column| {
-                found = Some(properties(column(0), "node", id)?);
-                Ok(false)
-            },
-        )?;
+        inner.rows("SELECT properties FROM _graph_node WHERE id = ?1", &[Sql::Int(id)], |row| {
+            found = Some(properties(&row[0], "node", id)?);
+            Ok(())
+        })?;
         let mut node = None;
         if let Some(properties) = found {
             let mut labels = Vec::new();
             inner.rows(
                 "SELECT label FROM _graph_label WHERE node = ?1",
                 &[Sql::Int(id)],
-                |column| {
-                    labels.push(name(column(0))?);
-                    Ok(true)
+                |row| {
+                    labels.push(name(&row[0])?);
+                    Ok(())
                 },
             )?;
             labels.sort();
@@ -263,14 +208,14 @@ impl Graph for SqliteGraph {
         }
         let mut found = None;
         let sql = "SELECT source, target, type, properties FROM _graph_edge WHERE id = ?1";
-        inner.rows(sql, &[Sql::Int(id)], |column| {
+        inner.rows(sql, &[Sql::Int(id)], |row| {
             found = Some(Arc::new(RelationshipData {
-                source: integer(column(0))?,
-                target: integer(column(1))?,
-                kind: name(column(2))?,
-                properties: properties(column(3), "relationship", id)?,
+                source: integer(&row[0])?,
+                target: integer(&row[1])?,
+                kind: name(&row[2])?,
+                properties: properties(&row[3], "relationship", id)?,
             }));
-            Ok(false)
+            Ok(())
         })?;
         if inner.relationships.len() >= CACHED_MAX {
             inner.relationships.clear();
@@ -292,9 +237,9 @@ impl Graph for SqliteGraph {
         }
         let count = Sql::Int(i64::try_from(count).unwrap_or(i64::MAX));
         let after = Sql::Int(after.unwrap_or(i64::MIN));
-        let take = |column: &dyn Fn(usize) -> Sql| {
-            to.push(integer(column(0))?);
-            Ok(true)
+        let take = |row: &[Sql]| {
+            to.push(integer(&row[0])?);
+            Ok(())
         };
         match label {
             Some(label) => {
@@ -328,12 +273,10 @@ impl Graph for SqliteGraph {
         };
         // The key is one of the schema's own, of letters, digits and underscores.
         let sql = format!("SELECT id FROM _graph_node WHERE properties ->> '$.{key}' = ?1");
-        let mut statement = inner.connection.prepare(&sql).map_err(failed)?;
-        statement.bind(1, argument).map_err(failed)?;
-        let mut rows = inner.connection.query(&mut statement).map_err(failed)?;
-        while let Some(row) = rows.next().map_err(failed)? {
-            to.push(integer(owned(row.get(0)))?);
-        }
+        inner.rows(&sql, &[argument], |row| {
+            to.push(integer(&row[0])?);
+            Ok(())
+        })?;
         Ok(true)
     }
 
@@ -346,9 +289,9 @@ impl Graph for SqliteGraph {
         if !inner.has_tables {
             return Ok(());
         }
-        let mut take = |column: &dyn Fn(usize) -> Sql| {
-            to.push(Edge { id: integer(column(0))?, other: integer(column(1))? });
-            Ok(true)
+        let mut take = |row: &[Sql]| {
+            to.push(Edge { id: integer(&row[0])?, other: integer(&row[1])? });
+            Ok(())
         };
         if kinds.is_empty() {
             let sql = match side {
@@ -377,9 +320,9 @@ impl Graph for SqliteGraph {
         let count = Sql::Int(i64::try_from(count).unwrap_or(i64::MAX));
         let after = Sql::Int(after.unwrap_or(i64::MIN));
         let sql = "SELECT id FROM _graph_edge WHERE id > ?1 ORDER BY id LIMIT ?2";
-        inner.rows(sql, &[after, count], |column| {
-            to.push(integer(column(0))?);
-            Ok(true)
+        inner.rows(sql, &[after, count], |row| {
+            to.push(integer(&row[0])?);
+            Ok(())
         })
     }
 
@@ -389,9 +332,9 @@ impl Graph for SqliteGraph {
             return Ok(0);
         }
         let mut count = 0;
-        let take = |column: &dyn Fn(usize) -> Sql| {
-            count = integer(column(0))?;
-            Ok(false)
+        let take = |row: &[Sql]| {
+            count = integer(&row[0])?;
+            Ok(())
         };
         match label {
             Some(label) => {
@@ -410,7 +353,7 @@ impl Graph for SqliteGraph {
             "INSERT INTO _graph_node(properties) VALUES(?1)",
             &[Sql::text(json::write(&data.properties))],
         )?;
-        let id = inner.connection.last_insert_rowid();
+        let id = inner.source.last_insert_rowid();
         for label in &data.labels {
             let arguments = [Sql::text(&**label), Sql::Int(id)];
             inner.execute("INSERT INTO _graph_label(label, node) VALUES(?1, ?2)", &arguments)?;
@@ -430,7 +373,7 @@ impl Graph for SqliteGraph {
         let sql =
             "INSERT INTO _graph_edge(source, type, target, properties) VALUES(?1, ?2, ?3, ?4)";
         inner.execute(sql, &arguments)?;
-        let id = inner.connection.last_insert_rowid();
+        let id = inner.source.last_insert_rowid();
         inner.relationships.remove(&id);
         Ok(id)
     }
@@ -480,22 +423,22 @@ impl Graph for SqliteGraph {
         // Whatever was kept may have been changed by others since.
         inner.nodes.clear();
         inner.relationships.clear();
-        inner.run(if writes { "BEGIN IMMEDIATE" } else { "BEGIN" })?;
+        inner.source.begin(writes)?;
         let mut ready = inner.look();
         inner.makes_tables = false;
         if ready.is_ok() && writes && !inner.has_tables {
-            ready = TABLES.iter().try_for_each(|sql| inner.run(sql));
+            ready = TABLES.iter().try_for_each(|sql| inner.execute(sql, &[]));
             inner.has_tables = ready.is_ok();
             inner.makes_tables = inner.has_tables;
         }
         if ready.is_err() {
-            let _ = inner.connection.rollback();
+            inner.source.rollback();
         }
         ready
     }
 
     fn commit(&self) -> Result<()> {
-        self.inner.borrow_mut().connection.commit().map_err(failed)
+        self.inner.borrow_mut().source.commit()
     }
 
     fn rollback(&self) {
@@ -503,8 +446,6 @@ impl Graph for SqliteGraph {
         inner.nodes.clear();
         inner.relationships.clear();
         inner.has_tables &= !inner.makes_tables;
-        // A transaction that cannot be undone ends with the connection; the query's own error is
-        // told.
-        let _ = inner.connection.rollback();
+        inner.source.rollback();
     }
 }

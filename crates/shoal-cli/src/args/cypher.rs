@@ -18,12 +18,16 @@ Examples:
   shoal cypher trips.db \"CREATE (:City {name: 'Oslo'})-[:TRAIN {hours: 7}]->(:City {name: 'Bergen'})\"
   shoal cypher trips.db 'MATCH (a)-[t:TRAIN]->(b) RETURN a.name, b.name, t.hours'
   shoal cypher trips.db --param from=Oslo 'MATCH p = ({name: $from})-[:TRAIN*1..3]->(b) RETURN p'
-  shoal cypher trips.db --format json 'MATCH (c:City) RETURN c'")]
+  shoal cypher trips.db --format json 'MATCH (c:City) RETURN c'
+  shoal cypher shop.db --graph sales 'MATCH (:customer)-[:bought]->(p) RETURN p.name, count(*)'")]
 pub(crate) struct CypherArgs {
     /// A SQLite database, or :memory:. A missing file is created by the first query that writes
     pub(crate) file: PathBuf,
     /// Queries, separated by semicolons
     pub(crate) query: Vec<String>,
+    /// Ask the graph that CREATE PROPERTY GRAPH made of tables under this name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) graph: Option<String>,
     /// How rows are printed [default: table on a terminal, list elsewhere]
     #[arg(long, value_enum)]
     pub(crate) format: Option<RowFormat>,

@@ -9,9 +9,10 @@ use rustyline::Editor;
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
 use shoal_graph::{
-    Algorithms, Environment, MEMORY_MAX, Map, MemoryGraph, NoProcedures, SqliteGraph, Value,
+    Algorithms, Environment, Graph, MEMORY_MAX, Map, MemoryGraph, NoProcedures, SqliteGraph,
+    TablesGraph, Value,
 };
-use shoal_sql::ValueRef;
+use shoal_sql::{Connection, ValueRef};
 use shoal_store::Access;
 
 use crate::args::RowFormat;
@@ -40,11 +41,42 @@ pub(crate) fn run(args: &CypherArgs) -> Result<(), Failure> {
 /// A database and how its answers are printed.
 struct Session<'a> {
     args: &'a CypherArgs,
-    graph: SqliteGraph,
+    graph: AnyGraph,
     /// True while the file is not there: queries that read find an empty graph.
     is_missing: bool,
     parameters: Map,
     format: RowFormat,
+}
+
+/// The graph of a database, or one over its tables.
+enum AnyGraph {
+    Own(SqliteGraph),
+    Tables(TablesGraph),
+}
+
+impl AnyGraph {
+    fn new(args: &CypherArgs, connection: Connection) -> Result<AnyGraph, Failure> {
+        match &args.graph {
+            None => Ok(AnyGraph::Own(SqliteGraph::new(connection))),
+            Some(name) => {
+                TablesGraph::new(connection, name).map(AnyGraph::Tables).map_err(Failure::new)
+            }
+        }
+    }
+
+    fn graph(&self) -> &dyn Graph {
+        match self {
+            AnyGraph::Own(graph) => graph,
+            AnyGraph::Tables(graph) => graph,
+        }
+    }
+
+    fn with_connection<T>(&self, borrow: impl FnOnce(&mut Connection) -> T) -> T {
+        match self {
+            AnyGraph::Own(graph) => graph.with_connection(borrow),
+            AnyGraph::Tables(graph) => graph.with_connection(borrow),
+        }
+    }
 }
 
 impl<'a> Session<'a> {
@@ -65,7 +97,13 @@ impl<'a> Session<'a> {
             if io::stdout().is_terminal() { RowFormat::Table } else { RowFormat::List }
         });
         let parameters = parameters(&args.params)?;
-        Ok(Session { args, graph: SqliteGraph::new(connection), is_missing, parameters, format })
+        Ok(Session {
+            args,
+            graph: AnyGraph::new(args, connection)?,
+            is_missing,
+            parameters,
+            format,
+        })
     }
 
     /// Runs queries separated by semicolons, up to the first that fails.
@@ -78,7 +116,7 @@ impl<'a> Session<'a> {
         let writes = shoal_graph::writes(text).map_err(|error| failure(&error, text))?;
         if writes && self.is_missing {
             let connection = open::connection(&self.args.file, Access::Create)?;
-            (self.graph, self.is_missing) = (SqliteGraph::new(connection), false);
+            (self.graph, self.is_missing) = (AnyGraph::new(self.args, connection)?, false);
         }
         let started = Instant::now();
         let timeout = self.args.timeout;
@@ -104,7 +142,7 @@ impl<'a> Session<'a> {
             }
         };
         let result = shoal_graph::run(
-            &self.graph,
+            self.graph.graph(),
             text,
             &environment,
             &mut |columns| print(printer.borrow_mut().begin(columns)).map(drop),

@@ -73,3 +73,26 @@ fn queries_come_from_stdin_too() {
     let out = shoal_with(dir.path(), &["cypher", ":memory:"], text.as_bytes()).ok();
     assert_eq!(out, "3\n");
 }
+
+#[test]
+fn tables_are_a_graph_for_sql_and_cypher() {
+    let dir = tempfile::tempdir().unwrap();
+    let call = |args: &[&str]| shoal(dir.path(), args);
+    let made = "CREATE TABLE person(id INTEGER PRIMARY KEY, name TEXT);
+        CREATE TABLE knows(a INT REFERENCES person, b INT);
+        INSERT INTO person VALUES (1, 'Ada'), (2, 'Bob'), (3, 'Cy');
+        INSERT INTO knows VALUES (1, 2), (2, 3);
+        CREATE PROPERTY GRAPH social VERTEX TABLES (person)
+          EDGE TABLES (knows SOURCE person DESTINATION KEY (b) REFERENCES person);";
+    assert_eq!(call(&["sql", "social.db", made]).ok(), "");
+    let asked = "SELECT name, n FROM GRAPH_TABLE (social MATCH p = ANY SHORTEST \
+                 (a WHERE a.name = 'Ada')-[:knows]->+(b) COLUMNS (b.name, path_length(p) AS n))";
+    assert_eq!(call(&["sql", "social.db", asked]).ok(), "Bob|1\nCy|2\n");
+    let cypher = "MATCH (a:person)-[:knows]->(b {name: 'Cy'}) RETURN a.name AS name";
+    assert_eq!(call(&["cypher", "social.db", "--graph", "social", cypher]).ok(), "Bob\n");
+    let within = "SELECT * FROM CYPHER('MATCH (a:person)-[:knows]->(b) RETURN a.name, b.name', \
+                  NULL, 'social')";
+    assert_eq!(call(&["sql", "social.db", within]).ok(), "Ada|Bob\nBob|Cy\n");
+    let failed = call(&["cypher", "social.db", "--graph", "nosuch", cypher]).error();
+    assert!(failed.contains("no such property graph: nosuch"), "{failed}");
+}

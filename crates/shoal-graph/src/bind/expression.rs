@@ -18,9 +18,9 @@ impl Binder<'_> {
         let accepts_pattern = std::mem::replace(&mut self.accepts_pattern, false);
         Ok(match &mut expr.kind {
             Kind::Literal(value) => Type::of_value(value),
-            Kind::Parameter(name) => match self.parameters.get(name.as_str()) {
-                Some(_) => Type::Any,
-                None => {
+            Kind::Parameter(name) => match self.has_parameter(name) {
+                true => Type::Any,
+                false => {
                     let message = format!("the parameter ${name} is missing");
                     let class = ErrorClass::ParameterMissing;
                     return Err(Error::compile(class, "MissingParameter", pos.at(), message));

@@ -433,7 +433,7 @@ fn edge_end(
 ///
 /// # Errors
 /// A definition that no longer fits the schema.
-pub(super) fn find(reads: &mut dyn Reads, name: &str) -> Result<Option<MappedGraph>, Error> {
+pub(crate) fn find(reads: &mut dyn Reads, name: &str) -> Result<Option<MappedGraph>, Error> {
     let Some(sql) = text_of(reads, name)? else { return Ok(None) };
     let broken = |error: Error| match error {
         Error::Meaning { message, .. } => Error::Meaning { message, offset: None },

@@ -17,7 +17,7 @@ pub(super) enum Truth {
 }
 
 /// A name as SQL.
-pub(super) fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
@@ -188,7 +188,7 @@ impl ElementTable {
 
 impl EdgeEnd {
     /// The condition that the end of an edge is a vertex.
-    pub(super) fn join_sql(&self, edge: &str, vertex: &str) -> String {
+    pub(crate) fn join_sql(&self, edge: &str, vertex: &str) -> String {
         let (edge, vertex) = (quoted(edge), quoted(vertex));
         let pairs = self.columns.iter().zip(&self.references);
         let equal: Vec<String> = pairs

@@ -4,9 +4,11 @@
 //! a clause that [`register`] gives to a connection: `pattern` reads its text, `lower` and
 //! `expression` make it a query over the graph's tables (`elements`), and SQL's planner does the
 //! rest. A path with a quantifier is a call of the table-valued function `graph_walk` (`walk`).
+//! `CYPHER` is the clause of openCypher (`cypher`).
 
-mod definition;
-mod elements;
+mod cypher;
+pub(crate) mod definition;
+pub(crate) mod elements;
 mod expression;
 mod lower;
 mod pattern;
@@ -24,12 +26,15 @@ use definition::MappedGraph;
 use elements::DEFAULT_GRAPH;
 use tables::table_facts;
 
-/// Gives `GRAPH_TABLE` and `graph_walk` to the statements of a connection.
+/// Gives `GRAPH_TABLE`, `CYPHER`, `graph_walk` and `cypher_rows` to the statements of a connection.
 pub fn register(connection: &mut Connection) {
     connection.register_clause(Arc::new(GraphTable));
-    connection
-        .create_table_function(walk::function())
-        .expect("graph_walk has a name, and columns of its own");
+    connection.register_clause(Arc::new(cypher::Cypher));
+    for function in [walk::function(), cypher::function()] {
+        connection
+            .create_table_function(function)
+            .expect("the functions of graphs have names, and columns of their own");
+    }
 }
 
 /// True for a text that [`define`] runs, or refuses.

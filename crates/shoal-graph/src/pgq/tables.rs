@@ -1,6 +1,6 @@
 //! What is asked of a schema: columns, keys and foreign keys of tables.
 
-use shoal_sql::{Connection, Error, ModuleContext, Value, ValueRef};
+use shoal_sql::{Connection, Error, ModuleContext, Value};
 
 /// Whoever runs queries: a connection, or the statement of a table-valued function.
 pub(crate) trait Reads {
@@ -32,7 +32,7 @@ impl Reads for Connection {
         let mut values = Vec::new();
         while let Some(row) = rows.next()? {
             values.clear();
-            values.extend((0..width).map(|column| owned(row.get(column))));
+            values.extend((0..width).map(|column| Value::from(row.get(column))));
             each(&values)?;
         }
         Ok(())
@@ -50,16 +50,6 @@ impl Reads for ModuleContext<'_> {
     }
 }
 
-pub(crate) fn owned(value: ValueRef<'_>) -> Value {
-    match value {
-        ValueRef::Null => Value::Null,
-        ValueRef::Int(number) => Value::Int(number),
-        ValueRef::Real(number) => Value::Real(number),
-        ValueRef::Text(bytes) => Value::Text(bytes.to_vec()),
-        ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
-    }
-}
-
 /// A table as a graph sees it.
 #[derive(Clone, Debug)]
 pub(crate) struct TableFacts {
@@ -69,6 +59,8 @@ pub(crate) struct TableFacts {
     /// The name of the rowid; `None` in a table without one.
     pub(crate) rowid: Option<String>,
     pub(crate) foreign_keys: Vec<ForeignKey>,
+    /// Columns that an index begins with, or that are the rowid.
+    pub(crate) indexed: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -87,6 +79,7 @@ impl TableFacts {
             primary_key: vec!["id".to_owned()],
             rowid: Some("id".to_owned()),
             foreign_keys: Vec::new(),
+            indexed: Vec::new(),
         }
     }
 
@@ -170,5 +163,12 @@ pub(crate) fn table_facts(reads: &mut dyn Reads, table: &str) -> Result<Option<T
         Ok(())
     })?;
     let foreign_keys = foreign_keys.into_iter().map(|(_, key)| key).collect();
-    Ok(Some(TableFacts { columns, primary_key, rowid, foreign_keys }))
+    let mut indexed: Vec<String> = rowid.iter().cloned().collect();
+    let sql = "SELECT it.name FROM pragma_index_list(?1) AS list, pragma_index_info(list.name) AS it \
+               WHERE it.seqno = 0 AND list.partial = 0 AND it.name IS NOT NULL";
+    reads.rows(sql, &name, &mut |row| {
+        indexed.extend(row.first().map(text));
+        Ok(())
+    })?;
+    Ok(Some(TableFacts { columns, primary_key, rowid, foreign_keys, indexed }))
 }

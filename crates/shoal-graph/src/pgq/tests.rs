@@ -282,6 +282,99 @@ fn what_does_not_fit_is_refused() {
     define(&mut connection, "DROP PROPERTY GRAPH IF EXISTS social").unwrap();
 }
 
+#[test]
+fn cypher_asks_tables_and_changes_them() {
+    let mut connection = social();
+    for (query, rows) in [
+        (
+            "MATCH (a:person {name: ''Ada''})-[:knows]->(b) RETURN b.name AS x, b.year + 1 AS y",
+            "Bob|1951 Bob|1951",
+        ),
+        (
+            "MATCH (a)-[:lives_in]->(p:spot) RETURN p.city AS c, count(*) AS n, labels(p) AS l",
+            "Lund|1|[\"place\",\"spot\"] Oslo|2|[\"place\",\"spot\"] Voss|1|[\"place\",\"spot\"]",
+        ),
+        (
+            "MATCH p = (:person {name: ''Ada''})-[:knows*2..3]->(b) RETURN b.name AS x, length(p) AS n",
+            "Ada|3 Ada|3 Cy|2 Cy|2 Di|3 Di|3",
+        ),
+        (
+            "MATCH (a)-[k]->(b) WHERE k.since = 2005 RETURN type(k) AS t, id(a) = id(b) AS s",
+            "knows|1",
+        ),
+        ("MATCH (n) RETURN count(n) AS n", "7"),
+        ("RETURN date(''2026-01-31'') AS d, [1, null] AS l", "2026-01-31|[1,null]"),
+    ] {
+        let sql = format!("SELECT * FROM CYPHER ('{query}', NULL, 'social') AS it");
+        let wanted: Vec<&str> = rows.split_whitespace().collect();
+        assert_eq!(ask(&mut connection, &sql), wanted, "{query}");
+    }
+    let sql = "SELECT p.id, it.x FROM person p, CYPHER('MATCH (a {name: $n})-[:knows]->(b) RETURN DISTINCT b.name AS x',
+        json_object('n', 'Bob'), social) it WHERE p.name = it.x";
+    assert_eq!(ask(&mut connection, sql), ["3|Cy"]);
+    for (sql, words) in [
+        ("SELECT * FROM CYPHER('MATCH (a) RETURN b', NULL, social)", "UndefinedVariable"),
+        ("SELECT * FROM CYPHER('CREATE (a:person) RETURN a', NULL, social)", "shoal cypher"),
+        ("SELECT * FROM CYPHER('RETURN $x AS x')", "the parameter $x is missing"),
+        ("SELECT * FROM CYPHER('RETURN 1 AS x', 'no')", "JSON object"),
+        ("SELECT * FROM CYPHER('RETURN 1 AS x', NULL, nosuch)", "no such property graph"),
+        ("SELECT * FROM CYPHER(x)", "a text in quotes"),
+    ] {
+        let message = refused(&mut connection, sql);
+        assert!(message.contains(words), "{sql}: {message}");
+    }
+    execute(&mut connection, "PRAGMA foreign_keys = on");
+    let graph = crate::TablesGraph::new(connection, "social").unwrap();
+    let run = |query: &str| {
+        let (mut columns, mut rows) = (|_: &[String]| Ok(()), Vec::new());
+        let environment = crate::Environment {
+            parameters: &crate::Map::new(),
+            procedures: &crate::Algorithms,
+            now_nanos: 0,
+            seed: 1,
+            is_over: &|| false,
+            memory_max: 1 << 26,
+        };
+        crate::run(&graph, query, &environment, &mut columns, &mut |row| {
+            rows.push(row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|"));
+            Ok(true)
+        })
+        .map(|()| rows)
+        .map_err(|error| error.to_string())
+    };
+    let ok = |query: &str| run(query).unwrap_or_else(|error| panic!("{query}: {error}"));
+    ok("CREATE (e:person {name: 'Ed', year: 2000})-[:knows {since: 7}]->(:person {name: 'Fi'})");
+    assert_eq!(
+        ok("MATCH (e {name: 'Ed'})-[k]->(f) RETURN f.name, f.year, k.since"),
+        ["'Fi'|null|7"]
+    );
+    ok("MATCH (e {name: 'Ed'}) SET e.year = 2001, e.name = 'Edd'");
+    assert_eq!(ok("MATCH (e:person) WHERE e.year = 2001 RETURN e.name"), ["'Edd'"]);
+    ok("CREATE (:place:spot {country: 'is', city: 'Vik'})");
+    ok("MATCH (e {name: 'Edd'}), (v {city: 'Vik'}) CREATE (e)-[:lives_in]->(v)");
+    assert_eq!(ok("MATCH (e)-[:lives_in]->(v {city: 'Vik'}) RETURN e.name"), ["'Edd'"]);
+    ok("MATCH (e {name: 'Edd'}) DETACH DELETE e");
+    assert_eq!(ok("MATCH (e {name: 'Edd'}) RETURN e"), Vec::<String>::new());
+    assert_eq!(ok("MERGE (f:person {name: 'Fi'}) RETURN f.name"), ["'Fi'"]);
+    for (query, words) in [
+        ("CREATE (:person {age: 3})", "no column for property age"),
+        ("CREATE (:nosuch)", "no vertex table"),
+        ("CREATE ()", "no vertex table"),
+        ("MATCH (a:person), (b:place) CREATE (b)-[:knows]->(a)", "no edge table"),
+        ("MATCH (a:person {name: 'Fi'}) SET a:place", "labels"),
+        ("MATCH (a:person {name: 'Fi'}) SET a.name = [1]", "no number and no text"),
+        ("MATCH (p:place {city: 'Vik'}) SET p.city = 'x'", "is the key"),
+        ("MATCH (a:person {name: 'Ada'})-[l:lives_in]->() DELETE a", "DeleteConnectedNode"),
+    ] {
+        let message = run(query).unwrap_err();
+        assert!(message.contains(words), "{query}: {message}");
+    }
+    graph.with_connection(|connection| {
+        let rows = ask(connection, "SELECT name, born FROM person WHERE id > 4");
+        assert_eq!(rows, ["Fi|NULL"]);
+    });
+}
+
 /// An edge: its place, its ends.
 type Edges = Vec<(usize, usize)>;
 
