@@ -237,6 +237,13 @@ impl Backup {
                 let what = "a backup into a database with another page size";
                 Err(Error::Unsupported { what, path: target.store.path.clone() })
             }
+            Target::Store(Some(target))
+                if source.page_count > 0
+                    && target.store.own_pages() != self.source.inner.own_pages() =>
+            {
+                let what = "a backup between a sealed database and one that is not";
+                Err(Error::Unsupported { what, path: target.store.path.clone() })
+            }
             Target::Store(Some(target)) if source.page_count > 0 => {
                 target.store.check_reserved(&source.header)
             }
@@ -250,14 +257,23 @@ impl Backup {
         pgno: Pgno,
         buffer: &mut [u8],
     ) -> Result<(), Error> {
-        reads.read_past_cache(pgno, buffer)?;
+        let is_file = matches!(self.target, Target::File { .. });
+        let own = pgno != Pgno::FIRST && pgno.get() <= reads.store.own_pages() + 1;
+        if is_file && pgno != Pgno::FIRST && reads.store.is_coded() {
+            // A page keeps its stored form: page 1 vouches for these forms.
+            reads.snapshot.read_stored(&reads.store, pgno, buffer)?;
+        } else if own {
+            // The target has its own.
+            return Ok(());
+        } else {
+            reads.read_past_cache(pgno, buffer)?;
+        }
         if pgno == Pgno::FIRST {
             self.first = buffer.to_vec();
             return Ok(());
         }
         match &mut self.target {
             Target::File { file, .. } => {
-                reads.store.encode(pgno, buffer)?;
                 file.write_at(buffer, pgno.offset(reads.file.header.page_size))?;
             }
             Target::Store(Some(target)) => target.change(|target| {
@@ -285,7 +301,7 @@ impl Backup {
                         ..source.header
                     };
                     header.write(first.first_chunk_mut().expect("a page has a header's bytes"));
-                    self.source.inner.encode(Pgno::FIRST, &mut first)?;
+                    self.source.inner.encode_first(&mut first)?;
                     file.truncate(source.byte_len())?;
                     file.sync()?;
                     file.write_at(&first, 0)?;

@@ -303,12 +303,28 @@ impl Transaction {
             self.file.page_count = 1;
             let first = self.file.first_page();
             self.changes_mut()?.put(Pgno::FIRST, first.bytes);
+            self.add_own_pages()?;
         }
         // Set before `work` runs, to hold after a panic of `work`, too.
         self.changes_mut()?.failed = true;
         let result = work(self)?;
         self.changes_mut()?.failed = false;
         Ok(result)
+    }
+
+    /// Adds the codec's own pages to a new file.
+    fn add_own_pages(&mut self) -> Result<(), Error> {
+        let store = Arc::clone(&self.store);
+        let Some(codec) = store.codec() else { return Ok(()) };
+        store.check_reserved(&self.file.header)?;
+        for pgno in (2..=codec.own_pages() + 1).filter_map(Pgno::new) {
+            let content = codec
+                .own_page(pgno, self.file.header.page_size)
+                .map_err(|refused| store.refused(pgno, refused))?;
+            self.file.page_count = pgno.get();
+            self.changes_mut()?.put(pgno, content.into());
+        }
+        Ok(())
     }
 
     /// Returns page `pgno` to be changed.

@@ -71,12 +71,14 @@ impl Transaction {
         let (pages, original) = (changes.pages(), changes.original);
         let store = Arc::clone(&self.store);
         let settings = store.settings();
+        let stored = self.stored_pages(&pages, &original)?;
         let commit = Commit {
             store: &store,
             journal_path: store.journal_path(),
             original,
             file: self.file,
             pages: &pages,
+            stored: &stored,
             rollback: store.rollback_in_effect(),
             syncs: settings.synchronous > Synchronous::Off,
             super_journal: None,
@@ -93,7 +95,8 @@ impl Transaction {
         // The log needs no count of commits in the header: page 1 is written only after a
         // change there.
         let original = self.changes_mut()?.original;
-        if self.file != original || self.changes_mut()?.get(Pgno::FIRST).is_some() {
+        let changes_first = self.changes_mut()?.get(Pgno::FIRST).is_some();
+        if self.file != original || changes_first || self.seals() {
             self.seal_header()?;
         }
         let page_count = self.file.page_count;
@@ -107,10 +110,12 @@ impl Transaction {
         // Behind commits not durable yet nothing is told before them.
         let waits = settings.synchronous >= Synchronous::Full || store.state().wal.group.is_open();
         let view = self.snapshot.log.as_ref().ok_or(Error::Misuse("a log without a state"))?;
+        let stored = self.stored_pages(&pages, &original)?;
         let append = Append {
             store: &store,
             view,
             pages: &pages,
+            stored: &stored,
             page_size: self.file.header.page_size,
             page_count,
             synchronous: settings.synchronous,
@@ -127,7 +132,7 @@ impl Transaction {
         let snapshot = std::mem::replace(&mut self.snapshot, nothing);
         if waits {
             let log = log.ok_or(Error::Misuse("a log without a state"))?;
-            return self.commit_with_others(header, snapshot.image, &pages, &log);
+            return self.commit_with_others(header, snapshot.image, (&pages, &stored), &log);
         }
         let sequence = {
             let mut state = store.state();
@@ -135,8 +140,7 @@ impl Transaction {
             // The log's lock goes with the snapshot, and the old pages stay if others read them.
             let Snapshot { image, .. } = snapshot;
             state.file = Some(self.file);
-            let coded = store.is_coded();
-            state.image = Some(Arc::new(Image::after_commit(image, &self.file, &pages, coded)));
+            state.image = Some(Arc::new(Image::after_commit(image, &self.file, &pages, &stored)));
             state.wal.committed(header);
             state.commits += 1;
             CommitSeq(state.commits)
@@ -154,7 +158,7 @@ impl Transaction {
         mut self,
         header: IndexHeader,
         image: Arc<Image>,
-        pages: &[PageRef],
+        (pages, stored): (&[PageRef], &[Arc<[u8]>]),
         log: &Arc<Log>,
     ) -> Result<CommitSeq, Error> {
         let store = Arc::clone(&self.store);
@@ -165,7 +169,7 @@ impl Transaction {
                 state.forget();
             }
             state.wal.group.forget_image();
-            let image = Image::after_commit(image, &self.file, pages, store.is_coded());
+            let image = Image::after_commit(image, &self.file, pages, stored);
             let number = state.wal.group.append(header, self.file, image);
             state.wal.group.waiting += 1;
             state.commits += 1;
@@ -194,6 +198,8 @@ struct Commit<'a> {
     /// The file after the commit.
     file: FileState,
     pages: &'a [PageRef],
+    /// Their stored forms; none without a codec.
+    stored: &'a [Arc<[u8]>],
     rollback: Rollback,
     /// False skips every sync, for `synchronous` off: a crash of the machine may harm the file.
     syncs: bool,
@@ -230,9 +236,8 @@ impl Commit<'_> {
     fn committed(&self, image: Option<Arc<Image>>) -> CommitSeq {
         let mut state = self.store.state();
         state.file = Some(self.file);
-        state.image = image.map(|image| {
-            Arc::new(Image::after_commit(image, &self.file, self.pages, self.store.is_coded()))
-        });
+        state.image = image
+            .map(|image| Arc::new(Image::after_commit(image, &self.file, self.pages, self.stored)));
         state.commits += 1;
         state.backups.committed(&self.original, self.file, self.pages);
         CommitSeq(state.commits)
@@ -406,21 +411,26 @@ impl Commit<'_> {
         let page_size = self.file.header.page_size;
         let most = (BATCH_BYTES / page_size as usize).max(1);
         let mut batch = Vec::new();
+        let mut place = 0;
         // Neighbours are written at once.
         for run in self.pages.chunk_by(|a, b| a.pgno.get() + 1 == b.pgno.get()) {
             for pages in run.chunks(most) {
                 let at = pages[0].pgno.offset(page_size);
-                if let ([page], false) = (pages, self.store.is_coded()) {
-                    self.store.file.write_at(&page.bytes, at)?;
-                    continue;
+                let bytes = |number: usize| self.stored.get(place + number);
+                match pages {
+                    [page] => {
+                        let bytes = bytes(0).unwrap_or(&page.bytes);
+                        self.store.file.write_at(bytes, at)?;
+                    }
+                    _ => {
+                        batch.clear();
+                        for (number, page) in pages.iter().enumerate() {
+                            batch.extend_from_slice(bytes(number).unwrap_or(&page.bytes));
+                        }
+                        self.store.file.write_at(&batch, at)?;
+                    }
                 }
-                batch.clear();
-                for page in pages {
-                    let start = batch.len();
-                    batch.extend_from_slice(&page.bytes);
-                    self.store.encode(page.pgno, &mut batch[start..])?;
-                }
-                self.store.file.write_at(&batch, at)?;
+                place += pages.len();
             }
         }
         if self.file.byte_len() < self.original.byte_len() {

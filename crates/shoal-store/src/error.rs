@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use shoal_format::{Corrupt, Pgno};
 use shoal_vfs::VfsError;
 
+use crate::Fault;
+
 /// An error of the store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -52,10 +54,20 @@ pub enum Error {
     Refused {
         /// The page.
         pgno: Pgno,
+        /// The kind of fault.
+        fault: Fault,
         /// The codec's reason.
         why: String,
         /// The file.
         path: PathBuf,
+    },
+    /// A sealed file's key is missing or wrong, or its keys are damaged.
+    #[error("{why}")]
+    Locked {
+        /// The kind of fault.
+        fault: Fault,
+        /// The fault, with the file's name.
+        why: String,
     },
     /// A new file was to be made in the place of one with content.
     #[error("already exists, and is not empty: {}", path.display())]

@@ -56,7 +56,17 @@ impl FileState {
         if length == 0 {
             return Ok(FileState::empty());
         }
-        if store.is_coded() && length == FileHeader::SIZE {
+        if let Some(codec) = store.codec()
+            && length == FileHeader::SIZE
+        {
+            // A file unchanged by its clear header has the pages that were decoded before.
+            if let (Some(known), Some(clear)) = (known, codec.clear_header(&bytes))
+                && FileHeader::parse(&clear).is_ok_and(|header| header == known.header)
+                && known.header.stated_page_count() == Some(known.page_count)
+                && !known.header.is_wal()
+            {
+                return Ok(known);
+            }
             bytes = decoded_header(store, &bytes, |page| Ok(file.read_at(page, 0)?))?;
         }
         if length < FileHeader::SIZE || !FileHeader::is_database(&bytes) {
@@ -92,12 +102,29 @@ impl FileState {
     pub(crate) fn visible(store: &Inner) -> Result<FileState, Error> {
         let mut bytes = [0; FileHeader::SIZE];
         store.file.read_at(&mut bytes, 0)?;
-        let size = FileHeader::stated_page_size(&bytes)
-            .ok_or_else(|| Error::NotADatabase { path: store.path.clone() })?;
-        let mut header = FileHeader::create(size);
-        [header.write_version, header.read_version, header.reserved] =
-            [bytes[18], bytes[19], bytes[20]];
+        let shape = store.codec().and_then(|codec| codec.shape(&bytes));
+        let shape = shape.ok_or_else(|| Error::NotADatabase { path: store.path.clone() })?;
+        let mut header = FileHeader::create(shape.page_size);
+        (header.write_version, header.read_version) = shape.versions.unwrap_or((2, 2));
+        header.reserved = shape.reserved;
         Ok(FileState { header, page_count: 1 })
+    }
+
+    /// True where a refused page 1 may be torn, and whole in a log. A file that hides its versions
+    /// has a log where there is one.
+    pub(crate) fn may_have_log(store: &Inner) -> Result<bool, Error> {
+        let mut bytes = [0; FileHeader::SIZE];
+        store.file.read_at(&mut bytes, 0)?;
+        let Some(shape) = store.codec().and_then(|codec| codec.shape(&bytes)) else {
+            return Ok(false);
+        };
+        match shape.versions {
+            Some((_, read)) => Ok(read == 2),
+            None => {
+                let size = store.vfs.size(&beside(&store.real_path, "-wal"))?;
+                Ok(size.is_some_and(|size| size > 0))
+            }
+        }
     }
 
     /// Page 1 of an empty database: the header and an empty `sqlite_schema`.
@@ -117,7 +144,8 @@ pub(crate) fn decoded_header(
     read: impl FnOnce(&mut [u8]) -> Result<usize, Error>,
 ) -> Result<[u8; FileHeader::SIZE], Error> {
     let not_a_database = || Error::NotADatabase { path: store.path.clone() };
-    let size = FileHeader::stated_page_size(stored).ok_or_else(not_a_database)?;
+    let shape = store.codec().and_then(|codec| codec.shape(stored));
+    let size = shape.ok_or_else(not_a_database)?.page_size;
     let mut page = vec![0; size as usize];
     if read(&mut page)? < page.len() {
         return Err(not_a_database());

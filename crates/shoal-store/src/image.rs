@@ -276,17 +276,28 @@ impl Image {
         image
     }
 
-    /// As [`Image::after`], for a commit of `pages`. Pages `coded` on their way are read again:
-    /// their reserved bytes are others.
+    /// As [`Image::after`], for a commit of `pages`. Pages coded on their way have the reserved
+    /// bytes of their `stored` forms from here on.
     pub(crate) fn after_commit(
         before: Arc<Image>,
         file: &FileState,
         pages: &[PageRef],
-        coded: bool,
+        stored: &[Arc<[u8]>],
     ) -> Image {
         let image = Image::after(before, file, pages.iter().map(|page| page.pgno));
-        for page in pages.iter().filter(|_| !coded) {
-            image.keep(page.pgno, Arc::clone(&page.bytes));
+        let usable = file.header.usable();
+        for (place, page) in pages.iter().enumerate() {
+            let bytes = match stored.get(place) {
+                None => Arc::clone(&page.bytes),
+                Some(stored) if stored.len() == page.bytes.len() && usable < stored.len() => {
+                    let mut bytes: Arc<[u8]> = Arc::from(&*page.bytes);
+                    let target = Arc::get_mut(&mut bytes).expect("nobody else has seen it");
+                    target[usable..].copy_from_slice(&stored[usable..]);
+                    bytes
+                }
+                Some(_) => continue,
+            };
+            image.keep(page.pgno, bytes);
         }
         image
     }

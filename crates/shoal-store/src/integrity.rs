@@ -49,6 +49,12 @@ impl Transaction {
         if lock_page <= pages {
             check.mark(lock_page);
         }
+        for own in 2..=(self.store.own_pages() + 1).min(pages) {
+            check.mark(own);
+        }
+        if whole && !self.is_whole()? {
+            check.add("pages of different versions of the file lie side by side".to_owned());
+        }
         if freelist {
             check.prefix = Prefix::Freelist;
             let trunk = header.freelist_trunk.map_or(0, Pgno::get);

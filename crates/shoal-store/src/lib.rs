@@ -44,7 +44,7 @@ mod watch;
 pub use backup::Backup;
 pub use btree::{BtreeKind, NewEntry, TreePages};
 pub use changes::Savepoint;
-pub use codec::{PageCodec, Refused};
+pub use codec::{CodecRequest, CodecSource, Fault, PageCodec, Refused, Seal, Shape};
 pub use commit::CommitSeq;
 pub use cursor::{IndexCursor, Place, TableCursor};
 pub use error::Error;

@@ -89,7 +89,8 @@ impl Transaction {
 
     /// True for a page that no tree, chain or freelist may have.
     pub(crate) fn is_apart(&self, pgno: Pgno) -> bool {
-        self.map_layout().is_some_and(|layout| layout.is_apart(pgno.get()))
+        let own = pgno != Pgno::FIRST && pgno.get() <= self.store.own_pages() + 1;
+        own || self.map_layout().is_some_and(|layout| layout.is_apart(pgno.get()))
     }
 
     fn entry(&self, layout: MapLayout, pgno: Pgno) -> Result<Entry, Error> {

@@ -1,15 +1,25 @@
 //! The whole content of a file replaced by another's, as the end of `VACUUM`.
 
-use shoal_format::{FileHeader, Pgno};
+use std::path::Path;
+use std::sync::Arc;
 
+use shoal_format::{FileHeader, Pgno};
+use shoal_vfs::MemVfs;
+
+use crate::page::PageRef;
 use crate::settings::AutoVacuum;
-use crate::{Error, Store, Transaction};
+use crate::{Access, Error, Options, Store, Transaction};
 
 impl Store {
     /// A new, empty database in memory, whose first transaction makes pages as `header` says: of
     /// the same size, reserved bytes, encoding of text and auto-vacuum.
-    pub fn memory_like(header: &FileHeader) -> Store {
-        let store = Store::memory();
+    ///
+    /// The pages of this store's codec are left out as in this store.
+    pub fn memory_like(&self, header: &FileHeader) -> Store {
+        let codec = self.inner.codec().cloned();
+        let options = Options { codec, ..Options::new(Access::Create) };
+        let store = Store::open_with(Arc::new(MemVfs::new()), Path::new(":memory:"), options)
+            .expect("an empty file in memory opens");
         let mut settings = store.settings();
         settings.new_file.page_size = Some(header.page_size);
         settings.new_file.reserved = header.reserved;
@@ -58,13 +68,14 @@ impl Transaction {
         if written.original.page_count != 0 || written.has_failed() {
             return misuse("a copy was to replace a file and is not whole");
         }
-        let pages = written.pages();
+        let mut pages = written.pages();
         if pages.len() as u64 != u64::from(page_count) - u64::from(is_past_lock(&other)) {
             return misuse("a copy was to replace a file and lacks pages");
         }
         if !self.changes_mut()?.is_empty() {
             return misuse("a file was to be replaced after it was changed");
         }
+        self.keep_own_pages(&mut pages, other.file.header.page_size)?;
         self.file.header = FileHeader {
             write_version: old.write_version,
             read_version: old.read_version,
@@ -78,6 +89,21 @@ impl Transaction {
         };
         self.file.page_count = page_count;
         self.changes_mut()?.replace(pages)
+    }
+
+    /// The codec's own pages stay as this file has them.
+    fn keep_own_pages(&self, pages: &mut [PageRef], page_size: u32) -> Result<(), Error> {
+        for page in pages {
+            let own = page.pgno != Pgno::FIRST && page.pgno.get() <= self.store.own_pages() + 1;
+            if own && page_size != self.file.header.page_size {
+                let what = "another page size for a sealed file";
+                return Err(Error::Unsupported { what, path: self.store.path.clone() });
+            }
+            if own {
+                page.bytes = self.page(page.pgno)?.into();
+            }
+        }
+        Ok(())
     }
 }
 

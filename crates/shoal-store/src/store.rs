@@ -2,7 +2,8 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use shoal_format::FileHeader;
@@ -10,7 +11,7 @@ use shoal_vfs::{Entropy, File, LockLevel, Mapping, MemVfs, OpenMode, OsEntropy, 
 
 use crate::backup::Followers;
 use crate::changes::Changes;
-use crate::codec::{CodedFile, PageCodec};
+use crate::codec::{CodecRequest, CodecSource, CodedFile, PageCodec, PendingKey};
 use crate::header::{FileState, beside};
 use crate::image::{Image, Snapshot};
 use crate::settings::{NewFile, Rollback, Settings};
@@ -76,6 +77,8 @@ pub struct Options {
     /// The codec between pages and the file; `None` stores pages as they are. Files opened beside
     /// this one, and copies of it, have the same.
     pub codec: Option<Arc<dyn PageCodec>>,
+    /// Where codecs come from for files opened without one, and for those opened beside them.
+    pub codecs: Option<Arc<dyn CodecSource>>,
 }
 
 impl Options {
@@ -88,6 +91,7 @@ impl Options {
             cache_pages: 16_384,
             entropy: Arc::new(OsEntropy),
             codec: None,
+            codecs: None,
         }
     }
 }
@@ -120,6 +124,11 @@ pub(crate) struct Inner {
     pub(crate) real_path: PathBuf,
     pub(crate) file: Box<dyn File>,
     pub(crate) options: Options,
+    /// Set when the store is opened, or by a key that comes later.
+    pub(crate) codec: OnceLock<Arc<dyn PageCodec>>,
+    pub(crate) pending_key: PendingKey,
+    /// A sealed file waits for its key, and looks like an empty one.
+    pub(crate) is_locked: AtomicBool,
     settings: Mutex<Settings>,
     pub(crate) tuning: Tuning,
     pub(crate) state: Mutex<State>,
@@ -172,6 +181,16 @@ impl Store {
     /// # Errors
     /// As [`Store::open`].
     pub fn open_with(vfs: Arc<dyn Vfs>, path: &Path, options: Options) -> Result<Store, Error> {
+        Store::open_keyed(vfs, path, options, None)
+    }
+
+    /// As [`Store::open_with`]; `key` is given for a file beside another, by a statement or not.
+    fn open_keyed(
+        vfs: Arc<dyn Vfs>,
+        path: &Path,
+        mut options: Options,
+        key: Option<(Option<&[u8]>, bool)>,
+    ) -> Result<Store, Error> {
         let mode = match options.access {
             Access::ReadOnly => OpenMode::ReadOnly,
             Access::ReadWrite => OpenMode::ReadWrite,
@@ -179,6 +198,16 @@ impl Store {
         };
         let file = vfs.open(path, mode)?;
         let real_path = vfs.real_path(path)?;
+        if let (None, Some(source)) = (&options.codec, &options.codecs) {
+            let access = options.access;
+            let (key, is_beside) = key.unwrap_or_default();
+            let request = CodecRequest { vfs: &vfs, path: &real_path, access, key, is_beside };
+            options.codec = source.codec(&request)?;
+        }
+        let codec = OnceLock::new();
+        if let Some(given) = &options.codec {
+            let _ = codec.set(Arc::clone(given));
+        }
         let state = Mutex::new(State::default());
         let path = path.to_path_buf();
         let settings = Mutex::new(Settings::new(options.busy_timeout));
@@ -190,6 +219,9 @@ impl Store {
             real_path,
             file,
             options,
+            codec,
+            pending_key: PendingKey::default(),
+            is_locked: AtomicBool::new(false),
             settings,
             tuning,
             state,
@@ -204,6 +236,9 @@ impl Store {
             // A locked file can be opened all the same; any fault of the file shows at the
             // first use.
             Err(Error::Busy { .. }) => {}
+            Err(error) if store.is_refused_for_now(&error) => {
+                store.inner.is_locked.store(true, Ordering::Release);
+            }
             Err(error) => return Err(error),
         }
         Ok(store)
@@ -214,15 +249,25 @@ impl Store {
     /// # Errors
     /// As [`Store::open`]; [`Error::Uri`].
     pub fn open_named(vfs: Arc<dyn Vfs>, name: &Path, options: Options) -> Result<Store, Error> {
+        Store::open_named_by(vfs, name, options, None)
+    }
+
+    /// As [`Store::open_named`], for a file beside another with the key of a statement.
+    fn open_named_by(
+        vfs: Arc<dyn Vfs>,
+        name: &Path,
+        options: Options,
+        key: Option<(Option<&[u8]>, bool)>,
+    ) -> Result<Store, Error> {
         let Some(uri) = FileUri::parse(name)? else {
-            return Store::open_with(vfs, name, options);
+            return Store::open_keyed(vfs, name, options, key);
         };
         if uri.is_memory || uri.path == Path::new(":memory:") || uri.path.as_os_str().is_empty() {
             return Ok(Store::memory());
         }
         let access = uri.access_within(options.access)?;
         let locking = if uri.is_immutable { Locking::Exclusive } else { options.locking };
-        Store::open_with(vfs, &uri.path, Options { access, locking, ..options })
+        Store::open_keyed(vfs, &uri.path, Options { access, locking, ..options }, key)
     }
 
     /// Opens another database with the settings of this one, in the same place as this one's
@@ -233,6 +278,15 @@ impl Store {
     /// # Errors
     /// As [`Store::open`].
     pub fn open_another(&self, path: &Path) -> Result<Store, Error> {
+        self.open_beside(path, None)
+    }
+
+    /// As [`Store::open_another`], with the key of the file; an empty one is for a file that is
+    /// not sealed.
+    ///
+    /// # Errors
+    /// As [`Store::open`], and those of the key.
+    pub fn open_beside(&self, path: &Path, key: Option<&[u8]>) -> Result<Store, Error> {
         let inner = &self.inner;
         if path == Path::new(":memory:") || path.as_os_str().is_empty() {
             return Ok(Store::memory());
@@ -242,9 +296,16 @@ impl Store {
             true => Arc::new(shoal_vfs::OsVfs),
             _ => Arc::clone(&inner.vfs),
         };
+        if key.is_some_and(|key| !key.is_empty()) && inner.options.codecs.is_none() {
+            let what = "ATTACH with a key in this program";
+            return Err(Error::Unsupported { what, path: path.to_path_buf() });
+        }
         let open = |access| {
-            let options = Options { access, ..inner.options.clone() };
-            let store = Store::open_named(Arc::clone(&vfs), path, options)?;
+            let mut options = Options { access, ..inner.options.clone() };
+            if options.codecs.is_some() {
+                options.codec = None;
+            }
+            let store = Store::open_named_by(Arc::clone(&vfs), path, options, Some((key, true)))?;
             store.set_secure_delete(self.secure_delete());
             let Settings { busy_timeout, wal_autocheckpoint, .. } = self.settings();
             let own = store.settings();
@@ -274,7 +335,7 @@ impl Store {
             true => shoal_vfs::OsVfs.open_temporary()?,
             _ => self.inner.vfs.open_temporary()?,
         };
-        Ok(match &self.inner.options.codec {
+        Ok(match self.inner.codec() {
             None => file,
             Some(codec) => Box::new(CodedFile::new(file, codec.for_temporary())),
         })
@@ -293,7 +354,7 @@ impl Store {
             _ => Arc::clone(&inner.vfs),
         };
         let entropy = Arc::clone(&inner.options.entropy);
-        let codec = inner.options.codec.clone();
+        let codec = inner.codec().cloned();
         let options = Options { entropy, codec, ..Options::new(Access::Create) };
         Store::open_with(vfs, path, options)
     }
@@ -314,6 +375,7 @@ impl Store {
     /// [`Error::Unsupported`]; and the errors of a file changed since the last look, as
     /// in [`Store::open`].
     pub fn begin(&self, mode: Mode) -> Result<Transaction, Error> {
+        self.inner.use_key()?;
         self.inner.retry(|| {
             if mode == Mode::Write
                 && let Some((file, snapshot)) = self.inner.begin_in_group()?
@@ -509,6 +571,11 @@ impl Inner {
         if state.committing {
             return Err(Error::busy(&self.path));
         }
+        if self.is_locked.load(Ordering::Acquire) {
+            state.transactions += 1;
+            let file = FileState::empty();
+            return Ok((file, Snapshot::of(Image::read(&file))));
+        }
         if state.wal.is_peer {
             let found = self.look_at_log(&mut state, None);
             if found.is_err() {
@@ -552,7 +619,8 @@ impl Inner {
     /// With the shared lock just taken: undoes a crashed transaction, reads the header, and forgets
     /// the pages of a changed file.
     fn look(&self, state: &mut State) -> Result<(FileState, Snapshot), Error> {
-        if recovery::undo_crashed(self)? {
+        let undone = recovery::undo_crashed(self)?;
+        if undone {
             state.forget();
         }
         if let Some(found) = self.look_at_mapping(state)? {
@@ -564,8 +632,7 @@ impl Inner {
         let before = state.file.filter(|_| !mapped);
         let file = match FileState::read(self, before) {
             // A crash in a checkpoint may have torn page 1, and the log has it.
-            Err(refused @ Error::Refused { .. }) => match FileState::visible(self)?.header.is_wal()
-            {
+            Err(refused @ Error::Refused { .. }) => match FileState::may_have_log(self)? {
                 true => return self.look_at_log(state, None),
                 false => return Err(refused),
             },
@@ -582,6 +649,9 @@ impl Inner {
         }
         state.forget();
         let snapshot = self.snapshot(&file)?;
+        if undone {
+            snapshot.check_whole(self, &file)?;
+        }
         state.file = Some(file);
         state.image = Some(Arc::clone(&snapshot.image));
         state.mapping.clone_from(&snapshot.mapping);
@@ -668,6 +738,9 @@ impl Inner {
         log: Option<&LogView>,
     ) -> Result<(), Error> {
         let path = || self.path.clone();
+        if self.is_locked.load(Ordering::Acquire) {
+            return Err(self.no_key());
+        }
         if self.options.access == Access::ReadOnly {
             return Err(Error::ReadOnly { path: path() });
         }

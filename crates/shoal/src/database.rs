@@ -51,7 +51,8 @@ impl Database {
     /// [`Error::Store`] when the file cannot be opened, [`Error::Sql`] when its schema cannot be
     /// read.
     pub fn open(environment: Environment, path: &Path, access: Access) -> Result<Self, Error> {
-        let store = Store::open_named(environment.vfs(), path, Options::new(access))?;
+        let options = Options { codecs: environment.codecs(), ..Options::new(access) };
+        let store = Store::open_named(environment.vfs(), path, options)?;
         let mut settings = store.settings();
         settings.new_file.wal = true;
         store.set_settings(settings);

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use shoal_history::ActorId;
+use shoal_store::CodecSource;
 use shoal_vfs::{Clock, Entropy, OsClock, OsEntropy, Vfs};
 
 /// Files, clock and entropy. Cheap to clone.
@@ -12,6 +13,7 @@ pub struct Environment {
     vfs: Arc<dyn Vfs>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
+    codecs: Option<Arc<dyn CodecSource>>,
 }
 
 impl Environment {
@@ -23,7 +25,18 @@ impl Environment {
 
     /// One of the caller's making.
     pub fn new(vfs: Arc<dyn Vfs>, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
-        Self { vfs, clock, entropy }
+        Self { vfs, clock, entropy, codecs: None }
+    }
+
+    /// With keys for sealed files.
+    #[must_use]
+    pub fn with_codecs(self, codecs: Arc<dyn CodecSource>) -> Self {
+        Self { codecs: Some(codecs), ..self }
+    }
+
+    /// The keys for sealed files.
+    pub(crate) fn codecs(&self) -> Option<Arc<dyn CodecSource>> {
+        self.codecs.clone()
     }
 
     /// Where files are.

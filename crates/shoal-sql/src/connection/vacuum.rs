@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use shoal_store::{AutoVacuum, FileHeader, Mode, Store};
+use shoal_store::{AutoVacuum, FileHeader, Mode, Store, Transaction};
 
 use super::Connection;
 use super::attached;
@@ -55,7 +55,7 @@ impl Connection {
             incremental_vacuum: u32::from(auto_vacuum == AutoVacuum::Incremental),
             ..old
         };
-        let store = Store::memory_like(&header);
+        let store = self.store.memory_like(&header);
         let mut copy = store.begin(Mode::Write)?;
         let file = FileOf { txn: &transaction, store: &self.store, database: MAIN };
         write::vacuum::copy(&Schema::load(&file)?, &transaction, &mut copy, false)?;
@@ -86,6 +86,31 @@ impl Connection {
         write::vacuum::copy(&Schema::load(&file)?, &transaction, &mut copy, true)?;
         copy.commit()?;
         Ok(())
+    }
+
+    /// Copies `main` into an empty database of any codec, in one transaction. Nobody else writes to
+    /// `main` as long as the transaction returned is open, which is that of the copied state: time
+    /// enough to put the copy in the place of the file.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] for a target with content; the stores'.
+    pub fn copy_into(&mut self, target: &Store) -> Result<Transaction, Error> {
+        let transaction = self.store.begin(Mode::Write)?;
+        let header = transaction.header();
+        let mut settings = target.settings();
+        settings.new_file.page_size = Some(header.page_size);
+        settings.new_file.text_encoding = header.text_encoding;
+        settings.new_file.auto_vacuum =
+            Some(AutoVacuum::of(header)).filter(|_| target.codec().is_none());
+        target.set_settings(settings);
+        let mut copy = target.begin(Mode::Write)?;
+        if copy.page_count() > 0 {
+            return Err(Error::runtime("output file already exists"));
+        }
+        let file = FileOf { txn: &transaction, store: &self.store, database: MAIN };
+        write::vacuum::copy(&Schema::load(&file)?, &transaction, &mut copy, true)?;
+        copy.commit()?;
+        Ok(transaction)
     }
 
     /// The value of the expression behind `INTO`.

@@ -31,6 +31,7 @@ struct Part {
     original: FileState,
     file: FileState,
     pages: Vec<PageRef>,
+    stored: Vec<Arc<[u8]>>,
     /// Given up before the file is written: a mapping would be in the way.
     snapshot: Option<Snapshot>,
     /// Keeps the locks until the end.
@@ -76,12 +77,14 @@ fn commit_spanning(transactions: Vec<Transaction>) -> Result<(), Error> {
         transaction.seal_header()?;
         let changes = transaction.changes_mut()?;
         let (pages, original) = (changes.pages(), changes.original);
+        let stored = transaction.stored_pages(&pages, &original)?;
         let nothing = Snapshot::of(Image::read(&FileState::empty()));
         parts.push(Part {
             store: Arc::clone(&transaction.store),
             original,
             file: transaction.file,
             pages,
+            stored,
             snapshot: Some(std::mem::replace(&mut transaction.snapshot, nothing)),
             _transaction: transaction,
         });
@@ -100,6 +103,7 @@ fn commit_spanning(transactions: Vec<Transaction>) -> Result<(), Error> {
             original: part.original,
             file: part.file,
             pages: &part.pages,
+            stored: &part.stored,
             rollback: part.store.rollback_in_effect(),
             syncs: syncs(part),
             super_journal: Some(&name),

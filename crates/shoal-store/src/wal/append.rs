@@ -6,6 +6,7 @@
 //!    The frames are made durable: the commit point.
 //! 3. The index tells everybody. Nobody reads the frames before.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use shoal_format::wal::{Checksum, Frame, FrameHeader, WalHeader, WalStart};
@@ -29,6 +30,8 @@ pub(crate) struct Append<'a> {
     pub(crate) view: &'a LogView,
     /// By ascending number.
     pub(crate) pages: &'a [PageRef],
+    /// Their stored forms; none without a codec.
+    pub(crate) stored: &'a [Arc<[u8]>],
     pub(crate) page_size: u32,
     /// Pages of the database afterwards.
     pub(crate) page_count: u32,
@@ -125,19 +128,10 @@ impl Append<'_> {
         let frame_len = FrameHeader::SIZE + self.page_size as usize;
         let most = self.pages.len().saturating_mul(frame_len);
         let mut batch = Vec::with_capacity(most.min(BATCH_BYTES + frame_len));
-        let mut stored = Vec::new();
         for (place, page) in self.pages.iter().enumerate() {
             let is_last = place + 1 == self.pages.len();
             let frame = Frame { pgno: page.pgno, commits: is_last.then_some(self.page_count) };
-            let bytes = match self.store.is_coded() {
-                false => &*page.bytes,
-                true => {
-                    stored.clear();
-                    stored.extend_from_slice(&page.bytes);
-                    self.store.encode(page.pgno, &mut stored)?;
-                    &stored
-                }
-            };
+            let bytes = self.stored.get(place).unwrap_or(&page.bytes);
             frame.push(bytes, salt, checksum, &mut batch);
             if batch.len() >= BATCH_BYTES || is_last {
                 file.write_at(&batch, at)?;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use shoal_store::{PageCodec, Pgno, Refused};
+use shoal_store::{Fault, PageCodec, Pgno, Refused};
 
 /// Bytes of the codec at each page's end: a nonce of 8, a tag of 8, and unused ones.
 pub const RESERVED: u8 = 64;
@@ -73,7 +73,7 @@ impl PageCodec for Pad {
         let nonce = u64::from_be_bytes(*own.first_chunk().unwrap());
         let tag = u64::from_be_bytes(*own[8..].first_chunk().unwrap());
         if tag != self.tag(pgno, nonce, content) {
-            return Err(Refused { why: "has another tag than its content".to_owned() });
+            return Err(Refused::new(Fault::Damaged, "has another tag than its content"));
         }
         self.xor(pgno, nonce, content);
         Ok(())
