@@ -5,6 +5,7 @@ pub(crate) mod mine;
 pub(crate) mod password;
 pub(crate) mod serve;
 pub(crate) mod transfer;
+pub(crate) mod vault;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,11 +16,16 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 ///
 /// A database is a SQLite file. Documents are Automerge documents, in files of their own or in a
 /// database, where DB::NAME names them. Data goes to stdout, everything else to stderr; the exit
-/// code is 0 when all went well, 1 when something failed, 2 when the command line is wrong.
+/// code is 0 when all went well, 1 when something failed, 2 when the command line is wrong, and of
+/// sealed databases 10 without a key, 11 with a wrong one, 12 for damaged key slots, 13 for a
+/// damaged page, 14 for one in another's place, 15 for one of an earlier state.
 /// shoal FILE is short for shoal sql FILE.
 #[derive(Debug, Parser)]
 #[command(name = "shoal", version, max_term_width = 100, infer_subcommands = false)]
 pub(crate) struct Cli {
+    /// The keys of sealed databases, of every verb.
+    #[command(flatten)]
+    pub(crate) keys: vault::KeyArgs,
     /// The verb.
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -62,6 +68,15 @@ pub(crate) enum Verb {
     Backup(BackupArgs),
     /// Save what is left of a damaged database
     Recover(RecoverArgs),
+    /// Seal a database: encrypt every page
+    Encrypt(vault::EncryptArgs),
+    /// Make a sealed database a plain one again
+    Decrypt(vault::DecryptArgs),
+    /// Give a sealed database another key, and write its pages again
+    Rekey(vault::RekeyArgs),
+    /// List, add and remove the keys of a sealed database
+    #[command(subcommand)]
+    Keys(vault::KeysVerb),
     /// Print what changes in a database, as it changes
     Watch(WatchArgs),
     /// Serve the documents of a database to automerge-repo's clients, and a page about them

@@ -8,6 +8,7 @@ mod document;
 mod dump;
 mod failure;
 mod import;
+mod keys;
 mod open;
 mod out;
 mod password;
@@ -28,7 +29,8 @@ use clap::Parser;
 use args::{Cli, Verb};
 
 fn main() -> ExitCode {
-    let result = match &Cli::parse_from(args::with_verb(std::env::args_os())).verb {
+    let cli = Cli::parse_from(args::with_verb(std::env::args_os()));
+    let result = keys::take(&cli).and_then(|()| match &cli.verb {
         Verb::Sql(args) => verbs::sql::run(args),
         Verb::Cypher(args) => verbs::cypher::run(args),
         Verb::Doc(verb) => verbs::doc::run(verb),
@@ -37,6 +39,10 @@ fn main() -> ExitCode {
         Verb::Dump(args) => verbs::dump::run(args),
         Verb::Backup(args) => verbs::backup::run(args),
         Verb::Recover(args) => verbs::recover::run(args),
+        Verb::Encrypt(args) => verbs::vault::encrypt(args),
+        Verb::Decrypt(args) => verbs::vault::decrypt(args),
+        Verb::Rekey(args) => verbs::vault::rekey(args),
+        Verb::Keys(verb) => verbs::vault::keys(verb),
         Verb::Watch(args) => verbs::watch::run(args),
         Verb::Argon2(args) => verbs::argon2::run(args),
         Verb::HashPassword(args) => verbs::hash_password::run(args),
@@ -47,7 +53,7 @@ fn main() -> ExitCode {
         Verb::Tour(args) => verbs::tour::run(args),
         Verb::Bench(args) => verbs::bench::run(args),
         Verb::Completions(args) => verbs::completions::run(args),
-    };
+    });
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -57,7 +63,7 @@ fn main() -> ExitCode {
                     out::hint(hint);
                 }
             }
-            ExitCode::from(failure.code)
+            ExitCode::from(keys::code_of(&failure))
         }
     }
 }

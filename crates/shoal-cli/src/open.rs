@@ -11,12 +11,13 @@ use shoal_store::FileUri;
 use shoal_vfs::{VfsError, read_file, replace_file};
 
 use crate::failure::Failure;
+use crate::keys;
 use crate::place::Place;
 use crate::progress::spin;
 
 /// Opens the database at `path`.
 pub(crate) fn database(path: &Path, access: Access) -> Result<Database, Failure> {
-    Database::open(Environment::os(), path, access).map_err(|error| about(path, &error))
+    Database::open(keys::environment(), path, access).map_err(|error| about(path, &error))
 }
 
 /// Reads a document.

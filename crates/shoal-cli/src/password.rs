@@ -56,6 +56,21 @@ pub(crate) fn secret(file: Option<&Path>) -> Result<Zeroizing<Vec<u8>>, Failure>
     read(&place, file)
 }
 
+/// The passphrase or key of a file, without the line break at its end.
+pub(crate) fn key_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let mut key = secret(Some(path))?;
+    if key.last() == Some(&b'\n') {
+        key.pop();
+        if key.last() == Some(&b'\r') {
+            key.pop();
+        }
+    }
+    match key.is_empty() {
+        true => Err(Failure::at(path.display(), "an empty key is none")),
+        false => Ok(key),
+    }
+}
+
 /// Reads a secret to its end. All room is taken at once: a growing buffer would leave copies of the
 /// secret in freed memory.
 fn read(place: &str, source: impl Read) -> Result<Zeroizing<Vec<u8>>, Failure> {

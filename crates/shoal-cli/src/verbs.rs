@@ -16,5 +16,6 @@ pub(crate) mod serve;
 pub(crate) mod sql;
 pub(crate) mod sync;
 pub(crate) mod tour;
+pub(crate) mod vault;
 pub(crate) mod verify_password;
 pub(crate) mod watch;

@@ -327,6 +327,10 @@ impl Connection {
         {
             databases.make_temp();
         }
+        // A pragma may bring the key that every other statement needs.
+        if parsed.as_ref().is_none_or(|(_, parsed)| !matches!(parsed.stmt, Stmt::Pragma { .. })) {
+            store.check_unlocked()?;
+        }
         // One transaction for the schema and the plan: in the shared mode each costs its locks.
         let snapshot = match (transaction, pinned) {
             (Some(transaction), _) => Snapshot::Shared(transaction),
@@ -402,7 +406,7 @@ impl Connection {
             }
             Compiled::Pragma(pragma) if pragma.is_of_store() => {
                 self.run_pragma(pragma)?;
-                if pragma.shapes_new_file() {
+                if pragma.shapes_new_file() || pragma.is_of_codec() {
                     self.schemas.forget();
                 }
                 Ok(0)
@@ -747,7 +751,10 @@ impl Connection {
             Ok(())
         })?;
         match &*words {
-            [path, name] => self.databases.attach(&self.store, &schema, path, name)?,
+            [path, name] => self.databases.attach(&self.store, &schema, path, (name, None))?,
+            [path, name, key] => {
+                self.databases.attach(&self.store, &schema, path, (name, Some(key)))?;
+            }
             [name] => {
                 let number = schema.database(name);
                 self.databases.detach(name)?;
@@ -1117,7 +1124,6 @@ fn compile(
                 }
             }
         }
-        Stmt::Other { what, offset } => return Err(Error::unsupported(*what, *offset)),
         Stmt::Insert(_)
         | Stmt::Update(_)
         | Stmt::Delete(_)
@@ -1145,7 +1151,7 @@ fn authorize(schema: &Schema, stmt: &Stmt) -> Result<(), Error> {
     let access = match stmt {
         Stmt::Select(_) => Access::Select,
         Stmt::Explain { stmt, .. } => return authorize(schema, stmt),
-        Stmt::Insert(_) | Stmt::Update(_) | Stmt::Delete(_) | Stmt::Other { .. } => return Ok(()),
+        Stmt::Insert(_) | Stmt::Update(_) | Stmt::Delete(_) => return Ok(()),
         Stmt::CreateTable(create) => named("CREATE TABLE", Some(&create.name)),
         Stmt::CreateIndex(create) => named("CREATE INDEX", Some(&create.name)),
         Stmt::CreateView(create) => named("CREATE VIEW", Some(&create.name)),

@@ -32,13 +32,27 @@ impl History {
         (History { file: append(&path) }, entries)
     }
 
-    /// Keeps an entry.
+    /// Keeps an entry, unless a key is in it.
     pub(super) fn push(&mut self, entry: &str) {
+        if holds_key(entry) {
+            return;
+        }
         if let Some(file) = &mut self.file {
             // A single write keeps the entries of two sessions from mixing.
             let _ = file.write_all((encode(entry) + "\n").as_bytes());
         }
     }
+}
+
+/// True for statements that give a key: `PRAGMA key`, `rekey`, and `ATTACH ... KEY`.
+pub(super) fn holds_key(entry: &str) -> bool {
+    let mut words = entry.split(|c: char| !c.is_alphanumeric() && c != '_');
+    words.any(|word| {
+        ["key", "rekey", "hexkey", "hexrekey"].iter().any(|known| word.eq_ignore_ascii_case(known))
+    }) && ["pragma", "attach"].iter().any(|verb| {
+        let mut words = entry.split(|c: char| !c.is_alphanumeric());
+        words.any(|word| word.eq_ignore_ascii_case(verb))
+    })
 }
 
 fn append(path: &Path) -> Option<File> {

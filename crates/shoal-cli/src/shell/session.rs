@@ -207,7 +207,7 @@ impl Session {
             self.connection = open::shell_connection(&file, Access::Create)?;
         }
         let connection = std::mem::replace(&mut self.connection, open::memory()?);
-        let mut database = Database::over_connection(Environment::os(), connection);
+        let mut database = Database::over_connection(crate::keys::environment(), connection);
         let defined = self.spinner.spin("projecting", || database.define(sql));
         self.connection = database.into_sql();
         match defined {

@@ -15,7 +15,7 @@ use crate::out;
 const TOKEN_MIN: usize = 16;
 
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
-    let environment = Environment::os();
+    let environment = crate::keys::environment();
     let admin_token = match &args.admin_token_file {
         Some(path) => {
             let text =

@@ -13,7 +13,7 @@ use crate::verbs::serve::{Stop, runtime};
 
 pub(crate) fn run(args: &SyncArgs) -> Result<(), Failure> {
     let options = ClientOptions {
-        environment: Environment::os(),
+        environment: crate::keys::environment(),
         path: args.database.clone(),
         url: args.url.clone(),
         documents: args.documents.clone(),

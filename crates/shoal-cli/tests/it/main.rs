@@ -15,6 +15,7 @@ mod shell;
 mod sql;
 mod tour;
 mod transfer;
+mod vault;
 
 use std::io::Write;
 use std::path::Path;

@@ -135,7 +135,7 @@ impl Databases {
         main: &Store,
         schema: &Schema,
         path: &str,
-        name: &str,
+        (name, key): (&str, Option<&str>),
     ) -> Result<(), Error> {
         if self.attached().count() >= ATTACHED_MAX {
             let message = format!("too many attached databases - max {ATTACHED_MAX}");
@@ -144,7 +144,8 @@ impl Databases {
         if schema.database(name).is_some() {
             return Err(Error::runtime(format!("database {name} is already in use")));
         }
-        let store = main.open_another(Path::new(path)).map_err(|error| match error {
+        let key = key.map(str::as_bytes);
+        let store = main.open_beside(Path::new(path), key).map_err(|error| match error {
             shoal_store::Error::Vfs(why) => {
                 Error::runtime(format!("unable to open database: {path} ({why})"))
             }

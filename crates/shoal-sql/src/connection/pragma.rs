@@ -67,6 +67,12 @@ pub(crate) enum Kind {
     UserVersion,
     WalAutocheckpoint,
     WalCheckpoint,
+    /// The key of a sealed file; true for another key.
+    Key(bool),
+    /// The same in hexadecimal.
+    HexKey(bool),
+    /// A setting of a sealed file's format.
+    CodecSetting(&'static str),
     /// One that does not exist, which SQLite answers with no rows.
     Unknown,
 }
@@ -105,8 +111,11 @@ const KINDS: &[(&str, Kind)] = &[
     ("index_list", Kind::IndexList),
     ("index_xinfo", Kind::IndexXinfo),
     ("integrity_check", Kind::IntegrityCheck),
+    ("hexkey", Kind::HexKey(false)),
+    ("hexrekey", Kind::HexKey(true)),
     ("journal_mode", Kind::JournalMode),
     ("journal_size_limit", Kind::Fixed(&["journal_size_limit"], -1)),
+    ("key", Kind::Key(false)),
     ("legacy_alter_table", Kind::Fixed(&["legacy_alter_table"], 0)),
     ("locking_mode", Kind::LockingMode),
     ("max_page_count", Kind::Fixed(&["max_page_count"], 4_294_967_294)),
@@ -118,6 +127,7 @@ const KINDS: &[(&str, Kind)] = &[
     ("quick_check", Kind::QuickCheck),
     ("read_uncommitted", Kind::Fixed(&["read_uncommitted"], 0)),
     ("recursive_triggers", Kind::RecursiveTriggers),
+    ("rekey", Kind::Key(true)),
     ("reverse_unordered_selects", Kind::Fixed(&["reverse_unordered_selects"], 0)),
     ("schema_version", Kind::SchemaVersion),
     ("secure_delete", Kind::SecureDelete),
@@ -154,7 +164,7 @@ impl Pragma {
             None if REFUSED.iter().any(|refused| refused.eq_ignore_ascii_case(text)) => {
                 return Err(unsupported(format!("PRAGMA {text}")));
             }
-            None => Kind::Unknown,
+            None => codec_setting(text).unwrap_or(Kind::Unknown),
         };
         let argument_value = argument.map(|argument| argument.value.clone());
         let database = name.database.clone();
@@ -173,6 +183,7 @@ impl Pragma {
             Kind::PageSize | Kind::Encoding => true,
             Kind::CacheSize | Kind::SecureDelete | Kind::TempStore => true,
             Kind::AutoVacuum | Kind::IncrementalVacuum => true,
+            Kind::Key(_) | Kind::HexKey(_) | Kind::CodecSetting(_) => true,
             Kind::LockingMode => pragma.argument_is("normal"),
             Kind::Fixed(_, number) => pragma.argument_is(&number.to_string()),
             Kind::ForeignKeys | Kind::DeferForeignKeys => true,
@@ -276,6 +287,11 @@ impl Pragma {
         self.kind == Kind::JournalMode && self.argument.is_some()
     }
 
+    /// True for `PRAGMA key` and those beside it: a file without content may be made sealed.
+    pub(crate) fn sets_key(&self) -> bool {
+        matches!(self.kind, Kind::Key(_) | Kind::HexKey(_))
+    }
+
     /// The names of the result's columns.
     pub(crate) fn columns(&self) -> Vec<String> {
         let names: &[&str] = match self.kind {
@@ -328,6 +344,42 @@ impl Pragma {
     }
 }
 
+/// Settings of sealed files' formats, by the names of the programs that made these formats.
+const CODEC_SETTINGS: &[&str] = &[
+    "algorithm",
+    "cipher",
+    "cipher_compatibility",
+    "cipher_default_compatibility",
+    "cipher_default_kdf_iter",
+    "cipher_default_page_size",
+    "cipher_hmac_algorithm",
+    "cipher_hmac_pgno",
+    "cipher_hmac_salt_mask",
+    "cipher_kdf_algorithm",
+    "cipher_page_size",
+    "cipher_plaintext_header_size",
+    "cipher_salt",
+    "cipher_use_hmac",
+    "fast_kdf_iter",
+    "hmac_algorithm",
+    "hmac_pgno",
+    "hmac_salt_mask",
+    "hmac_use",
+    "kdf_algorithm",
+    "kdf_iter",
+    "legacy",
+    "legacy_page_size",
+    "mcost",
+    "pcost",
+    "plaintext_header_size",
+    "tcost",
+];
+
+fn codec_setting(text: &str) -> Option<Kind> {
+    let known = CODEC_SETTINGS.iter().find(|known| known.eq_ignore_ascii_case(text))?;
+    Some(Kind::CodecSetting(known))
+}
+
 impl Kind {
     /// The pragmas that are table-valued functions, too, with their names.
     pub(crate) fn of_tables() -> impl Iterator<Item = (&'static str, Kind)> {
@@ -369,6 +421,8 @@ impl Kind {
             Kind::SecureDelete => &["secure_delete"],
             Kind::TempStore => &["temp_store"],
             Kind::Fixed(names, _) => names,
+            Kind::Key(_) | Kind::HexKey(_) => &["ok"],
+            Kind::CodecSetting(_) => &["setting"],
             Kind::LockingMode => &["locking_mode"],
             Kind::CollationList => &["seq", "name"],
             Kind::CompileOptions => &["compile_options"],
@@ -554,7 +608,9 @@ impl Kind {
             }
             Kind::TableXinfo => table_info(schema, &argument, true),
             Kind::UserVersion => number(header.user_version.into()),
-            Kind::IncrementalVacuum => Vec::new(),
+            Kind::IncrementalVacuum | Kind::Key(_) | Kind::HexKey(_) | Kind::CodecSetting(_) => {
+                Vec::new()
+            }
         })
     }
 }

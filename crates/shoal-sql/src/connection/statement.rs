@@ -246,7 +246,9 @@ impl Statement {
             | Compiled::Tree(_)
             | Compiled::Analyze(_) => true,
             Compiled::Write(_) | Compiled::Vacuum(None) => false,
-            Compiled::Pragma(pragma) => !pragma.writes() && !pragma.sets_journal_mode(),
+            Compiled::Pragma(pragma) => {
+                !pragma.writes() && !pragma.sets_journal_mode() && !pragma.sets_key()
+            }
             Compiled::Attach(_)
             | Compiled::Detach(_)
             | Compiled::Vacuum(Some(_))

@@ -52,6 +52,7 @@ impl Pragma {
     pub(super) fn is_of_store(&self) -> bool {
         match self.kind() {
             Kind::WalCheckpoint => true,
+            Kind::Key(_) | Kind::HexKey(_) | Kind::CodecSetting(_) => true,
             Kind::BusyTimeout
             | Kind::CacheSize
             | Kind::JournalMode
@@ -86,7 +87,7 @@ impl Pragma {
             Some(name) if name.eq_ignore_ascii_case("temp") => return Ok(Vec::new()),
             Some(name) if name.eq_ignore_ascii_case("main") => vec![main],
             Some(name) => vec![databases.store(name).ok_or_else(|| unknown_database(name))?],
-            _ if self.kind() == Kind::TempStore => vec![main],
+            _ if self.kind() == Kind::TempStore || self.is_of_codec() => vec![main],
             None if matches!(self.kind(), Kind::Synchronous | Kind::CacheSize)
                 || self.shapes_new_file() =>
             {
@@ -186,6 +187,25 @@ impl Pragma {
                 store.set_settings(settings);
                 None
             }
+            Kind::Key(again) | Kind::HexKey(again) => {
+                if open.is_some() {
+                    return Err(Error::runtime("a key cannot be given within a transaction"));
+                }
+                let key = self.key()?;
+                match again {
+                    true => store.rekey(&key)?,
+                    false => store.set_key(&key)?,
+                }
+                Some(vec![Value::text("ok")])
+            }
+            Kind::CodecSetting(name) => {
+                let value = self.text();
+                match store.codec_setting(name, value.as_deref()) {
+                    None => None,
+                    Some(Err(refused)) => return Err(Error::runtime(refused.why)),
+                    Some(Ok(value)) => Some(vec![Value::text(value.as_str())]),
+                }
+            }
             Kind::JournalMode => {
                 Some(vec![journal_mode_name(self.change_mode(store, open)?).into()])
             }
@@ -207,6 +227,32 @@ impl Pragma {
                 Some(row.map(Value::Int).to_vec())
             }
         })
+    }
+
+    /// True for keys and formats of sealed files.
+    pub(super) fn is_of_codec(&self) -> bool {
+        matches!(self.kind(), Kind::Key(_) | Kind::HexKey(_) | Kind::CodecSetting(_))
+    }
+
+    /// The bytes of a key: a text's, or those of a blob as `x'...'`, which means a raw key.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] for anything else.
+    fn key(&self) -> Result<Vec<u8>, Error> {
+        let hex = |text: &str| {
+            let digits = text.as_bytes().chunks(2);
+            let byte = |two: &[u8]| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok();
+            digits.map(byte).collect::<Option<Vec<u8>>>()
+        };
+        let key = match (self.kind(), self.argument()) {
+            (Kind::HexKey(_), Some(Value::Text(_))) => hex(&self.text().unwrap_or_default()),
+            (_, Some(Value::Blob(bytes))) => {
+                let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                Some(format!("x'{digits}'").into_bytes())
+            }
+            _ => self.text().map(String::into_bytes),
+        };
+        key.filter(|key| !key.is_empty()).ok_or_else(|| Error::runtime("a key is a text"))
     }
 
     /// The encoding of the argument's name.

@@ -55,11 +55,6 @@ pub(crate) enum Stmt {
         stmt: Box<Stmt>,
         offset: usize,
     },
-    /// Known grammar without a tree of its own: refused by this name.
-    Other {
-        what: &'static str,
-        offset: usize,
-    },
 }
 
 /// The form of a shown plan.

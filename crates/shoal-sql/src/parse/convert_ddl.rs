@@ -135,8 +135,8 @@ impl Converter<'_> {
                 self.tokens.find_kind(TokenType::TK_ANALYZE);
                 Stmt::Analyze(name.as_ref().map(|name| self.object_name(name)))
             }
-            grammar::Stmt::Attach { key: Some(_), .. } => {
-                Stmt::Other { what: "ATTACH with a KEY", offset }
+            grammar::Stmt::Attach { expr, db_name, key: Some(key) } => {
+                Stmt::Attach(self.database_names(&[expr, db_name, key])?)
             }
             grammar::Stmt::Attach { expr, db_name, key: None } => {
                 Stmt::Attach(self.database_names(&[expr, db_name])?)

@@ -13,7 +13,7 @@ pub(crate) fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
     if open::load_if_there(&target)?.is_some() {
         return Err(Failure::at(&target, "the document exists already"));
     }
-    let environment = Environment::os();
+    let environment = crate::keys::environment();
     let mut seed = [0; 32];
     for half in seed.chunks_mut(16) {
         half.copy_from_slice(environment.new_actor().as_bytes());

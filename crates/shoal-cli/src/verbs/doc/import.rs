@@ -38,7 +38,7 @@ fn from_bytes(source: &Place, bytes: &[u8]) -> Result<Document, Failure> {
     let json: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| {
         Failure::at(source, format_args!("neither an Automerge file nor JSON: {error}"))
     })?;
-    let environment = Environment::os();
+    let environment = crate::keys::environment();
     let mut document = Document::new(environment.new_actor());
     let mut transaction = document.transaction();
     transaction.import_json(&json).map_err(|error| Failure::at(source, error))?;

@@ -1,0 +1,77 @@
+//! Sealed databases by the command: encrypted, read with keys, keys changed, decrypted.
+
+use std::fs;
+
+use crate::{copy, shoal, shoal_with};
+
+#[test]
+fn a_database_is_sealed_used_and_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    fs::write(dir.join("a.key"), "first passphrase\n").unwrap();
+    fs::write(dir.join("b.key"), "second passphrase").unwrap();
+    shoal(dir, &["sql", "n.db", "CREATE TABLE t(a); INSERT INTO t VALUES ('nobody reads this')"])
+        .ok();
+    shoal_with(dir, &["doc", "import", "-", "n.db::plan"], br#"{"title": "secret plan"}"#).ok();
+    shoal(dir, &["encrypt", "n.db", "--new-key-file", "a.key"]).ok();
+    let bytes = fs::read(dir.join("n.db")).unwrap();
+    for plain in ["nobody reads this", "secret plan", "SQLite format"] {
+        assert!(!bytes.windows(plain.len()).any(|window| window == plain.as_bytes()));
+    }
+    let with = |key: &'static str, args: &[&'static str]| {
+        let all: Vec<&str> = args.iter().copied().chain(["--key-file", key]).collect();
+        shoal(dir, &all)
+    };
+    let query = ["sql", "n.db", "SELECT a FROM t"];
+    assert_eq!(with("a.key", &query).ok(), "nobody reads this\n");
+    assert_eq!(with("a.key", &["doc", "show", "n.db::plan"]).ok(), "{\"title\":\"secret plan\"}\n");
+    with("a.key", &["doc", "put", "n.db::plan", "/title", "\"changed\""]).ok();
+    assert_eq!(shoal(dir, &query).code, 10);
+    assert_eq!(with("b.key", &query).code, 11);
+    let added = with("a.key", &["keys", "add", "n.db", "--new-key-file", "b.key", "--label", "b"]);
+    added.ok();
+    assert_eq!(with("b.key", &query).ok(), "nobody reads this\n");
+    let listed = shoal(dir, &["keys", "ls", "n.db"]).ok();
+    assert!(listed.contains("1 argon2id 65536 KiB, 3 passes, 4 lanes: b"), "{listed}");
+    with("b.key", &["keys", "rm", "n.db", "0"]).ok();
+    assert_eq!(with("a.key", &query).code, 11);
+    with("b.key", &["keys", "verify", "n.db"]).ok();
+    let script = "PRAGMA key = 'second passphrase'; SELECT a FROM t;";
+    let said = shoal_with(dir, &["sql", "n.db"], script.as_bytes()).ok();
+    assert!(said.ends_with("nobody reads this\n"), "{said}");
+
+    let mut damaged = fs::read(dir.join("n.db")).unwrap();
+    damaged[4096 * 3 + 100] ^= 1;
+    fs::write(dir.join("damaged.db"), &damaged).unwrap();
+    assert_eq!(with("b.key", &["keys", "verify", "damaged.db"]).code, 13);
+    let mut slots = fs::read(dir.join("n.db")).unwrap();
+    slots[4096 + 300] ^= 1;
+    slots[2 * 4096 + 300] ^= 1;
+    fs::write(dir.join("slots.db"), &slots).unwrap();
+    assert_eq!(with("b.key", &["sql", "slots.db", "SELECT 1 FROM t"]).code, 12);
+
+    with("b.key", &["rekey", "n.db", "--new-key-file", "a.key"]).ok();
+    assert_eq!(with("a.key", &query).ok(), "nobody reads this\n");
+    assert_eq!(with("b.key", &query).code, 11);
+    with("a.key", &["decrypt", "n.db"]).ok();
+    assert_eq!(shoal(dir, &query).ok(), "nobody reads this\n");
+    assert_eq!(shoal(dir, &["doc", "show", "n.db::plan"]).ok(), "{\"title\":\"changed\"}\n");
+}
+
+#[test]
+fn other_programs_files_open_by_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    copy(dir, "encrypted/sqlcipher3.db", "c.db");
+    fs::write(dir.join("key"), "the old key\n").unwrap();
+    let query = "SELECT count(*) FROM sqlite_schema";
+    let args = ["sql", "c.db", "--key-file", "key", "--cipher", "sqlcipher", query];
+    let found = shoal(dir, &args).ok();
+    let script = format!("PRAGMA key = 'the old key'; PRAGMA cipher_compatibility = 3; {query};");
+    let said = shoal_with(dir, &["sql", "c.db"], script.as_bytes()).ok();
+    assert!(said.ends_with(&found), "{said}");
+    let wrong = ["sql", "c.db", "--key-file", "key", "--cipher", "chacha20", query];
+    assert_eq!(shoal(dir, &wrong).code, 11);
+    let unknown = ["sql", "c.db", "--key-file", "key", "--cipher", "rot13", query];
+    assert_eq!(shoal(dir, &unknown).code, 2);
+}

@@ -1,0 +1,293 @@
+//! Who has which key: the source of codecs that a program gives its stores.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use shoal_store::vfs::{Entropy, OpenMode};
+use shoal_store::{
+    Access, CodecRequest, CodecSource, Error as StoreError, Fault, PageCodec, Refused, Store,
+};
+
+use crate::VaultError;
+use crate::cost::Cost;
+use crate::fault::FaultNote;
+use crate::foreign::{self, Settings};
+use crate::page::{Cipher, MAGIC, PLAIN_MAGIC};
+use crate::sealed::fitting_cipher;
+use crate::secret::{Key, Secret};
+use crate::slots::kek;
+use crate::vault;
+
+/// Asks for the passphrase of a file; `None` where nobody answers.
+type Ask = Box<dyn Fn(&Path) -> Option<Secret> + Send + Sync>;
+
+/// Costs and salt of a key of a secret, and the file it is for.
+type KekOf = (Cost, [u8; 16], [u8; 16]);
+
+/// The keys of a program, and how it gets more.
+pub struct Keys {
+    entropy: Arc<dyn Entropy>,
+    /// The key of the main file; a new file is sealed with it.
+    key: Option<Secret>,
+    /// A key used where a file turns out to be sealed.
+    fallback: Option<Box<dyn Fn() -> Option<Secret> + Send + Sync>>,
+    ask: Option<Ask>,
+    is_late: bool,
+    settings: Mutex<Settings>,
+    cost: Mutex<Cost>,
+    known: Mutex<Known>,
+    faults: FaultNote,
+}
+
+/// What was asked and computed so far.
+#[derive(Default)]
+struct Known {
+    answers: Vec<(PathBuf, Secret)>,
+    keks: Vec<(KekOf, Key)>,
+}
+
+impl Keys {
+    /// No keys yet.
+    pub fn new(entropy: Arc<dyn Entropy>) -> Keys {
+        Keys {
+            entropy,
+            key: None,
+            fallback: None,
+            ask: None,
+            is_late: false,
+            settings: Mutex::default(),
+            cost: Mutex::default(),
+            known: Mutex::default(),
+            faults: FaultNote::default(),
+        }
+    }
+
+    /// The key of the files to be opened, which are refused unless they are sealed; new ones will
+    /// be.
+    #[must_use]
+    pub fn with_key(self, key: Secret) -> Keys {
+        Keys { key: Some(key), ..self }
+    }
+
+    /// A key, asked for once a file turns out to be sealed.
+    #[must_use]
+    pub fn with_fallback_of(
+        self,
+        key: impl Fn() -> Option<Secret> + Send + Sync + 'static,
+    ) -> Keys {
+        Keys { fallback: Some(Box::new(key)), ..self }
+    }
+
+    /// Asks somebody for keys.
+    #[must_use]
+    pub fn asking(self, ask: impl Fn(&Path) -> Option<Secret> + Send + Sync + 'static) -> Keys {
+        Keys { ask: Some(Box::new(ask)), ..self }
+    }
+
+    /// Lets keys come later, by statements.
+    #[must_use]
+    pub fn late(self) -> Keys {
+        Keys { is_late: true, ..self }
+    }
+
+    /// The costs of keys for new files and slots.
+    pub fn set_cost(&self, cost: Cost) {
+        *lock(&self.cost) = cost;
+    }
+
+    /// Sets a setting of a format by the name that its programs use, such as `kdf_iter`; `cipher`
+    /// names the format.
+    ///
+    /// # Errors
+    /// [`Refused`] for a name or value there is not.
+    pub fn set(&self, name: &str, value: &str) -> Result<(), Refused> {
+        if name.eq_ignore_ascii_case("cipher") && !is_cipher(value) {
+            let why = format!("{value} is no cipher: {CIPHERS}");
+            return Err(Refused::new(Fault::NoKey, why));
+        }
+        lock(&self.settings).set(name, value)
+    }
+
+    /// The last fault of a file's keys or pages.
+    pub fn fault(&self) -> Option<Fault> {
+        self.faults.get()
+    }
+
+    /// A codec for a new file, sealed with `secret` in the format set, or in Shoal's own.
+    ///
+    /// # Errors
+    /// [`VaultError::Kdf`].
+    pub fn new_codec(&self, secret: &Secret) -> Result<Arc<dyn PageCodec>, VaultError> {
+        let settings = lock(&self.settings).clone();
+        if let Some(codec) = foreign::new_file(secret, &settings, &self.entropy)? {
+            return Ok(codec);
+        }
+        let cipher = settings.cipher().and_then(|name| Cipher::named(&name));
+        let how = (cipher.unwrap_or_else(fitting_cipher), *lock(&self.cost));
+        Ok(Arc::new(vault::create(secret, how, "", &self.entropy)?))
+    }
+
+    /// The secret for a file, by order: a statement's, the program's, the fallback, an answer.
+    fn secret_for(&self, request: &CodecRequest<'_>) -> Option<Secret> {
+        if let Some(key) = request.key {
+            return Some(Secret::new(key));
+        }
+        if let Some(key) = &self.key {
+            return Some(key.clone());
+        }
+        if let Some(key) = self.fallback.as_ref().and_then(|fallback| fallback()) {
+            return Some(key);
+        }
+        let known = lock(&self.known);
+        let answer = known.answers.iter().find(|(path, _)| path == request.path);
+        if let Some((_, secret)) = answer {
+            return Some(secret.clone());
+        }
+        drop(known);
+        let secret = self.ask.as_ref()?(request.path)?;
+        lock(&self.known).answers.push((request.path.to_path_buf(), secret.clone()));
+        Some(secret)
+    }
+
+    fn find(&self, request: &CodecRequest<'_>) -> Result<Option<Arc<dyn PageCodec>>, VaultError> {
+        let path = request.path;
+        // A crashed transaction may have left anything at the beginning of the file.
+        let undone = vault::undo_crashed(request.vfs, path, request.access);
+        let first = first_page(request)?;
+        let settings = lock(&self.settings).clone();
+        let is_wanted = request.key.is_some() || self.key.is_some() && !request.is_beside;
+        if first.is_empty() {
+            let secret = match request.key {
+                Some(key) => Some(Secret::new(key)),
+                None => self.key.clone().filter(|_| !request.is_beside),
+            };
+            let creates = request.access != Access::ReadOnly;
+            return secret.filter(|_| creates).map(|secret| self.new_codec(&secret)).transpose();
+        }
+        if first.starts_with(MAGIC) {
+            let no_key = || VaultError::NoKey { path: path.to_path_buf() };
+            let Some(secret) = self.secret_for(request) else {
+                return if self.is_late && !request.is_beside { Ok(None) } else { Err(no_key()) };
+            };
+            let codec = vault::open(
+                request.vfs,
+                (path, request.access, undone),
+                &self.entropy,
+                |cost, salt, file_id| {
+                    let by = (cost, *salt, *file_id);
+                    // A statement's key is another one each time.
+                    let remembers = request.key.is_none();
+                    let known = lock(&self.known);
+                    let found = known.keks.iter().find(|(known, _)| *known == by);
+                    if let (Some((_, key)), true) = (found, remembers) {
+                        return Ok(key.clone());
+                    }
+                    drop(known);
+                    let key = kek(&secret, cost, salt, file_id)?;
+                    if remembers {
+                        lock(&self.known).keks.push((by, key.clone()));
+                    }
+                    Ok(key)
+                },
+            )?;
+            return Ok(Some(Arc::new(codec.noting(self.faults.clone()))));
+        }
+        let clear_header = settings.number("plaintext_header_size", 0) > 0;
+        if first.starts_with(PLAIN_MAGIC) && !clear_header {
+            return match is_wanted {
+                true => Err(VaultError::Store(StoreError::Locked {
+                    fault: Fault::NoKey,
+                    why: format!("is not sealed, and a key was given: {}", path.display()),
+                })),
+                false => Ok(None),
+            };
+        }
+        // Other programs' files look like noise: only who has a key means one of them.
+        let is_named = settings.cipher().is_some() || first.starts_with(b"Turso");
+        let secret = match is_wanted || self.fallback.is_some() || is_named {
+            true => self.secret_for(request),
+            false => None,
+        };
+        let Some(secret) = secret else {
+            return match is_named && !self.is_late {
+                true => Err(VaultError::NoKey { path: path.to_path_buf() }),
+                false => Ok(None),
+            };
+        };
+        match foreign::find(&first, &secret, &settings, (&self.entropy, &self.faults))? {
+            Some(codec) => Ok(Some(codec)),
+            None if is_wanted || is_named => Err(VaultError::Foreign { path: path.to_path_buf() }),
+            None => Ok(None),
+        }
+    }
+}
+
+/// The first 64 KiB of a file, or as much as it has.
+fn first_page(request: &CodecRequest<'_>) -> Result<Vec<u8>, VaultError> {
+    let Some(size) = request.vfs.size(request.path).map_err(StoreError::from)? else {
+        return Ok(Vec::new());
+    };
+    let file = request.vfs.open(request.path, OpenMode::ReadOnly).map_err(StoreError::from)?;
+    let mut first = vec![0; usize::try_from(size).unwrap_or(usize::MAX).min(1 << 16)];
+    let read = file.read_at(&mut first, 0).map_err(StoreError::from)?;
+    first.truncate(read);
+    Ok(first)
+}
+
+const CIPHERS: &str = "aes-256-gcm-siv and xchacha20-poly1305 are Shoal's; others are sqlcipher, \
+    chacha20, sqleet, aegis, ascon128, aes256cbc, libsql, aegis256, aegis256x2, aegis256x4, \
+    aegis128l, aegis128x2, aegis128x4, aes128gcm and aes256gcm";
+
+fn is_cipher(name: &str) -> bool {
+    let name = name.trim().trim_matches('\'').to_ascii_lowercase();
+    Cipher::named(&name).is_some()
+        || CIPHERS.split([' ', ',', ';']).any(|known| known == name && known.len() > 4)
+        || name.strip_prefix("sqlcipher").is_some_and(|end| matches!(end, "1" | "2" | "3" | "4"))
+        || name == "ascon"
+}
+
+impl CodecSource for Keys {
+    fn codec(&self, request: &CodecRequest<'_>) -> Result<Option<Arc<dyn PageCodec>>, StoreError> {
+        if request.key.is_some_and(<[u8]>::is_empty) {
+            return Ok(None);
+        }
+        self.find(request).map_err(|error| {
+            if let Some(fault) = error.fault() {
+                self.faults.note(fault);
+            }
+            error.into_store(request.path)
+        })
+    }
+
+    fn setting(&self, name: &str, value: Option<&str>) -> Option<Result<String, Refused>> {
+        if !Settings::knows(name) {
+            return None;
+        }
+        Some(match value {
+            Some(value) => self.set(name, value).map(|()| value.to_owned()),
+            None => Ok(lock(&self.settings).get(name).unwrap_or_default().to_owned()),
+        })
+    }
+
+    fn is_late(&self) -> bool {
+        self.is_late
+    }
+
+    fn rekey(&self, store: &Store, key: &[u8]) -> Result<(), StoreError> {
+        let cost = *lock(&self.cost);
+        vault::rekey(store, &Secret::new(key), cost, "")
+            .map(drop)
+            .map_err(|error| error.into_store(store.path()))
+    }
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keys").field("has_key", &self.key.is_some()).finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
