@@ -3,13 +3,14 @@
 mod append;
 mod balance;
 mod content;
-mod copy;
+mod fill;
 mod index;
 mod table;
 mod trail;
 mod whole;
 
 pub use append::NewEntry;
+pub use fill::TreeFill;
 pub use whole::{BtreeKind, TreePages};
 
 use shoal_format::cell::{MIN_SIZE, push_leaf_head};
@@ -136,13 +137,11 @@ impl Transaction {
                 return Ok(());
             }
         }
-        let packs = self.changes_mut()?.packs;
         let view = self.btree_page(pgno)?;
         let append = at_end && self.is_rightmost(&trail)?;
         // A leaf of a table gives no cell away; of other pages one cell of many may.
         let least = match view.kind() {
             PageKind::TableLeaf => 1,
-            _ if packs => usize::MAX,
             _ => CELLS_TO_GIVE_ONE,
         };
         if append && index >= least {

@@ -38,8 +38,6 @@ pub(crate) struct Changes {
     failed: bool,
     /// A buffer for packing pages.
     pub(crate) scratch: Vec<u8>,
-    /// Full pages at the end of a tree are filled with their neighbours, as a copy wants them.
-    pub(crate) packs: bool,
     /// A buffer for cells.
     pub(crate) cell: Vec<u8>,
     /// The pages are another file's, with its pointer map.
@@ -83,7 +81,6 @@ impl Changes {
             epoch: 0,
             failed: false,
             scratch: Vec::new(),
-            packs: false,
             cell: Vec::new(),
             is_copy: false,
             took_free_page: false,
@@ -296,6 +293,15 @@ impl Transaction {
         &mut self,
         work: impl FnOnce(&mut Transaction) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        self.begin_change()?;
+        let result = work(self)?;
+        self.end_change()?;
+        Ok(result)
+    }
+
+    /// Begins a change: until [`Transaction::end_change`], after a panic too, the transaction counts
+    /// as failed.
+    pub(crate) fn begin_change(&mut self) -> Result<(), Error> {
         if self.changes_mut()?.failed {
             return Err(Error::Misuse("a transaction was used after a change in it failed"));
         }
@@ -305,11 +311,14 @@ impl Transaction {
             self.changes_mut()?.put(Pgno::FIRST, first.bytes);
             self.add_own_pages()?;
         }
-        // Set before `work` runs, to hold after a panic of `work`, too.
         self.changes_mut()?.failed = true;
-        let result = work(self)?;
+        Ok(())
+    }
+
+    /// Ends a change made as a whole.
+    pub(crate) fn end_change(&mut self) -> Result<(), Error> {
         self.changes_mut()?.failed = false;
-        Ok(result)
+        Ok(())
     }
 
     /// Adds the codec's own pages to a new file.

@@ -12,12 +12,20 @@ impl Transaction {
     /// # Errors
     /// [`Error::Corrupt`] when the freelist is; [`Error::Limit`].
     pub(crate) fn allocate(&mut self) -> Result<Pgno, Error> {
-        let pgno = match self.file.header.freelist_count {
-            0 => self.extend()?,
-            _ => self.take_free()?,
-        };
+        let pgno = self.allocate_unwritten()?;
         self.rewrite(pgno, true, |_| Ok(()))?;
         Ok(pgno)
+    }
+
+    /// As [`Transaction::allocate`], for a caller writing the whole page next.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn allocate_unwritten(&mut self) -> Result<Pgno, Error> {
+        match self.file.header.freelist_count {
+            0 => self.extend(),
+            _ => self.take_free(),
+        }
     }
 
     /// A new page at the end of the file, behind the page of the lock bytes or one of the pointer

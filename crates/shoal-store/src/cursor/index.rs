@@ -59,6 +59,17 @@ impl<'t> IndexCursor<'t> {
         Ok(self.land(self.path.cell_count() > 0, Position::After))
     }
 
+    /// Moves to entry `index` of the root page; false when there is none.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    pub(crate) fn stand_on_root(&mut self, index: usize) -> Result<bool, Error> {
+        self.path.head(true);
+        self.path.restart()?;
+        self.path.index = index;
+        Ok(self.land(index < self.path.cell_count(), Position::After))
+    }
+
     /// Moves to the last entry; false when there is none.
     ///
     /// # Errors
