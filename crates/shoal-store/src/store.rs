@@ -495,6 +495,15 @@ impl Drop for Inner {
     }
 }
 
+/// The time to the next attempt at a lock of another process. Attempts get rare for a second, to
+/// spare the processor, and then frequent: a neighbour writing without pauses leaves its lock free
+/// for a moment only, never met by one who seldom looks.
+fn next_pause(pause: Duration, waited: Duration) -> Duration {
+    const LONGEST: Duration = Duration::from_millis(25);
+    const FREQUENT: Duration = Duration::from_millis(2);
+    if waited < Duration::from_secs(1) { (pause * 2).min(LONGEST) } else { FREQUENT }
+}
+
 impl Inner {
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -542,7 +551,7 @@ impl Inner {
                     let (state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
                     drop(state);
                     if waited.timed_out() {
-                        pause = (pause * 2).min(Duration::from_millis(50));
+                        pause = next_pause(pause, start.elapsed());
                     }
                 }
                 result => return result,
