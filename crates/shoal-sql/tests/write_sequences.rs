@@ -119,6 +119,21 @@ const CONDITIONS: &[&str] = &[
     "WHERE nosuch = 1",
 ];
 
+/// The conditions of an UPDATE: none that an index serves in another order than the rows'. SQL leaves
+/// open the order of the rows, and with `OR IGNORE` or `OR REPLACE` the rows met first win.
+const CONDITIONS_OF_UPDATES: &[&str] = &[
+    "",
+    "WHERE a = 1",
+    "WHERE +b > 'a'",
+    "WHERE a IS NULL",
+    "WHERE +c IN (1, 2, 'b')",
+    "WHERE +a < 3 OR +b = 2",
+    "WHERE rowid = 2",
+    "WHERE +a BETWEEN 1 AND 5 AND +b IS NOT NULL",
+    "WHERE length(b) = 1",
+    "WHERE nosuch = 1",
+];
+
 const OR: &[&str] = &["", "", "", "OR IGNORE", "OR REPLACE", "OR ABORT", "OR FAIL", "OR ROLLBACK"];
 
 fn statement(random: &mut Random) -> String {
@@ -203,7 +218,8 @@ fn statement(random: &mut Random) -> String {
                 2 => format!("(a, c) = ({}, b)", random.pick(VALUES)),
                 _ => format!("{} = {}", random.pick(COLUMNS), random.pick(VALUES)),
             };
-            format!("UPDATE {} {table} SET {set} {}", random.pick(OR), random.pick(CONDITIONS))
+            let (or, condition) = (random.pick(OR), random.pick(CONDITIONS_OF_UPDATES));
+            format!("UPDATE {or} {table} SET {set} {condition}")
         }
         12 | 13 => format!("DELETE FROM {table} {}", random.pick(CONDITIONS)),
         14 => {
