@@ -1,7 +1,8 @@
 //! Reading chosen columns of all rows of a table, a leaf at a time.
 
-use shoal_format::{ColumnFinder, ColumnPlace, LeafCell, Page, ValueRef};
+use shoal_format::{ColumnFinder, ColumnPlace, Corrupt, LeafCell, Page, PageKind, Pgno, ValueRef};
 
+use crate::cursor::MAX_DEPTH;
 use crate::{Error, TableCursor, Transaction};
 
 /// The rows of a table in their order, with some of their columns.
@@ -24,6 +25,8 @@ pub struct TableScan<'t> {
     count: usize,
     /// The first row of the leaf behind the cells taken.
     behind: usize,
+    /// The largest rowid wanted.
+    end: i64,
     far: Vec<u8>,
 }
 
@@ -65,8 +68,29 @@ impl<'t> TableScan<'t> {
             next: 0,
             count: 0,
             behind: 0,
+            end: i64::MAX,
             far: Vec::new(),
         }
+    }
+
+    /// A scan of the rows with rowids from `low` to `end`.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    pub fn within(
+        mut cursor: TableCursor<'t>,
+        columns: ColumnFinder,
+        (low, end): (i64, i64),
+    ) -> Result<TableScan<'t>, Error> {
+        cursor.seek(low)?;
+        let start = cursor.leaf();
+        let scan = TableScan::new(cursor, columns);
+        Ok(TableScan {
+            page: start.map(|(page, _)| page),
+            behind: start.map_or(0, |(_, index)| index),
+            end,
+            ..scan
+        })
     }
 
     /// Moves to the next row and returns the row; `None` after the last.
@@ -82,6 +106,11 @@ impl<'t> TableScan<'t> {
         let (at, width) = (self.next, self.columns.len());
         self.next += 1;
         let cell = &self.cells[at];
+        if cell.rowid > self.end {
+            (self.next, self.count, self.page) = (0, 0, None);
+            self.cursor.finish();
+            return Ok(None);
+        }
         if cell.goes_on() {
             self.find_far(at)?;
         }
@@ -129,5 +158,53 @@ impl<'t> TableScan<'t> {
         let width = self.columns.len();
         let places = &mut self.places[at * width..(at + 1) * width];
         Ok(self.columns.find(&self.far, 0..self.far.len(), places)?)
+    }
+}
+
+/// Bytes of the leaves of one part of [`Transaction::table_parts`].
+const PART_BYTES: usize = 512 << 10;
+
+impl Transaction {
+    /// Divides the rows of the table at `root` into ranges of rowids, from low to high, of half a
+    /// megabyte of leaves each: parts to be read side by side, by a writer too. One range for a
+    /// small table.
+    ///
+    /// Cost: the pages above the leaves are read.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    pub fn table_parts(&self, root: Pgno) -> Result<Vec<(i64, i64)>, Error> {
+        let each = (PART_BYTES / self.header().page_size as usize).max(1);
+        let (mut parts, mut low, mut leaves) = (Vec::new(), i64::MIN, 0);
+        // Pages above the leaves, each with the child to be visited next.
+        let mut way = vec![(root, 0)];
+        let mut visits = 0_u32;
+        while let Some((pgno, next)) = way.pop() {
+            let page = self.btree_page(pgno)?;
+            if page.kind() != PageKind::TableInterior || next > page.cell_count() {
+                continue;
+            }
+            visits = visits.saturating_add(1);
+            if way.len() >= MAX_DEPTH || u64::from(visits) > 4 * u64::from(self.page_count()) {
+                let why = "goes in a circle, depth";
+                return Err(Corrupt::on_page(pgno, "b-tree", why, way.len() as u64).into());
+            }
+            way.push((pgno, next + 1));
+            let child = page.child(next)?;
+            if self.btree_page(child)?.kind() == PageKind::TableInterior {
+                way.push((child, 0));
+                continue;
+            }
+            leaves += 1;
+            if leaves >= each && next < page.cell_count() {
+                let end = page.rowid(next)?;
+                if end >= low && end < i64::MAX {
+                    parts.push((low, end));
+                    (low, leaves) = (end + 1, 0);
+                }
+            }
+        }
+        parts.push((low, i64::MAX));
+        Ok(parts)
     }
 }

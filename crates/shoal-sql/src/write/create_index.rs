@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use shoal_store::{BtreeKind, Pgno, Record, Transaction, ValueRef};
+use rayon::prelude::*;
+use shoal_store::{BtreeKind, ColumnFinder, KeyOrder, Pgno, TableScan, Transaction, ValueRef};
 
 use super::create_table::check_reserved;
 use super::row::{Row, RowEnv, compacted};
 use super::rows::{IndexWriter, Rows};
 use super::schema_rows::SchemaRow;
-use super::sorted_entries::SortedEntries;
+use super::sorted_entries::{Part, SortedEntries};
 use super::target::writable_table;
 use super::triggers::Within;
 use super::{Context, Done, Kind, text};
@@ -118,6 +119,9 @@ impl CreateIndexPlan {
 
 /// Makes the entries of an empty index.
 ///
+/// Cost: the table is read once, on all cores where the index is of stored columns; the entries are
+/// kept in memory as far as a statement's limit allows, and in a temporary file beyond.
+///
 /// # Errors
 /// [`Error::Constraint`] when the index is unique and the rows are not; what its expressions raise;
 /// [`Error::Store`].
@@ -127,95 +131,131 @@ pub(crate) fn fill(
     index: &Index,
 ) -> Result<(), Error> {
     let writer = IndexWriter::compile(context.schema, table, index)?;
-    let transaction = &*context.transaction;
+    let (transaction, session) = (&*context.transaction, context.session);
     let order = index.order();
-    let mut entries = SortedEntries::new(&order, transaction.header().schema_format);
-    match stored_columns(table, index) {
-        Some(columns) => collect_stored(transaction, table, &columns, &mut entries)?,
+    let format = transaction.header().schema_format;
+    // The rowid behind one column: rows come in the order of their rowids.
+    let is_stable = !table.without_rowid
+        && index.columns.len() == 2
+        && matches!(index.columns[1].source, IndexSource::Rowid);
+    let mut entries = SortedEntries::new(&order, is_stable);
+    match StoredColumns::of(table, index).filter(|_| transaction.utf16().is_none()) {
+        Some(columns) => {
+            let parts = transaction.table_parts(table.root)?;
+            let collect = |part: &(i64, i64)| columns.entries(transaction, *part, &order, format);
+            for wave in parts.chunks(4 * rayon::current_num_threads()) {
+                let found: Vec<Result<Part, Error>> = wave.par_iter().map(collect).collect();
+                for part in found {
+                    entries.add(session, part?)?;
+                }
+                session.check()?;
+            }
+        }
         None => {
             let rows = Rows::new(context.schema, table)?;
-            let env = RowEnv { transaction, session: context.session };
+            let env = RowEnv { transaction, session };
             Row::each(table, transaction, |mut row| {
                 rows.compute(&mut row, &env)?;
                 if let Some(entry) = writer.entry(table, index, &row, &env)? {
-                    entries.push(entry.iter().map(Value::as_ref));
+                    entries.push(session, format, entry.iter().map(Value::as_ref))?;
                 }
                 Ok(())
             })?;
         }
     }
-    entries.sort();
-    if index.unique && entries.has_twins(index.key_columns) {
-        let column = |column: Option<usize>| {
-            column.map(|column| format!("{}.{}", table.name, table.columns[column].name))
-        };
-        let columns: Option<Vec<String>> = index.key().map(column).collect();
-        let place = match columns {
-            Some(columns) => columns.join(", "),
-            None => format!("index '{}'", index.name),
-        };
-        return Err(Error::Constraint { constraint: ConstraintKind::Unique, place });
+    let unique = index.unique.then_some(index.key_columns);
+    if entries.fill(session, context.transaction, index.root, unique)? {
+        return Ok(());
     }
-    entries.append_to(context.transaction, index.root)
+    let column = |column: Option<usize>| {
+        column.map(|column| format!("{}.{}", table.name, table.columns[column].name))
+    };
+    let columns: Option<Vec<String>> = index.key().map(column).collect();
+    let place = match columns {
+        Some(columns) => columns.join(", "),
+        None => format!("index '{}'", index.name),
+    };
+    Err(Error::Constraint { constraint: ConstraintKind::Unique, place })
+}
+
+/// The columns of an index over stored columns of a table with rowids.
+pub(super) struct StoredColumns<'t> {
+    table: &'t Table,
+    columns: Vec<StoredColumn<'t>>,
+    /// The columns' places in the record, ascending.
+    places: Vec<usize>,
 }
 
 /// A column of an entry taken from a row's record as stored there.
 enum StoredColumn<'t> {
     Rowid,
-    /// The place in the record.
-    Stored(usize, &'t Column),
+    /// The number among the places found.
+    Found(usize, &'t Column),
 }
 
 /// Most columns of an index whose entries are made without a row in between.
 const COLUMNS_MAX: usize = 16;
 
-/// The columns of an index over stored columns of a table with rowids; `None` for other indexes.
-fn stored_columns<'t>(table: &'t Table, index: &Index) -> Option<Vec<StoredColumn<'t>>> {
-    let is_plain = !table.without_rowid && index.filter.is_none();
-    if !is_plain || index.columns.len() > COLUMNS_MAX {
-        return None;
-    }
-    let stored = |column: &IndexColumn| match column.source {
-        IndexSource::Rowid => Some(StoredColumn::Rowid),
-        IndexSource::Column(place) if table.rowid_alias == Some(place) => Some(StoredColumn::Rowid),
-        IndexSource::Column(place) => {
-            let column = table.columns.get(place)?;
-            let stored = column.stored.filter(|_| column.generated.is_none())?;
-            Some(StoredColumn::Stored(stored, column))
+impl<'t> StoredColumns<'t> {
+    /// `None` for an index of something else.
+    pub(super) fn of(table: &'t Table, index: &Index) -> Option<StoredColumns<'t>> {
+        let is_plain = !table.without_rowid && index.filter.is_none();
+        if !is_plain || index.columns.len() > COLUMNS_MAX {
+            return None;
         }
-        IndexSource::Expr(_) => None,
-    };
-    index.columns.iter().map(stored).collect()
-}
+        let stored = |column: &IndexColumn| match column.source {
+            IndexSource::Rowid => Some(None),
+            IndexSource::Column(place) if table.rowid_alias == Some(place) => Some(None),
+            IndexSource::Column(place) => {
+                let column = table.columns.get(place)?;
+                let stored = column.stored.filter(|_| column.generated.is_none())?;
+                Some(Some((stored, column)))
+            }
+            IndexSource::Expr(_) => None,
+        };
+        let columns: Option<Vec<_>> = index.columns.iter().map(stored).collect();
+        let columns = columns?;
+        let mut places: Vec<usize> = columns.iter().flatten().map(|(place, _)| *place).collect();
+        places.sort_unstable();
+        places.dedup();
+        let columns = columns.into_iter().map(|column| match column {
+            None => StoredColumn::Rowid,
+            Some((place, column)) => {
+                StoredColumn::Found(places.partition_point(|known| *known < place), column)
+            }
+        });
+        let columns = columns.collect();
+        Some(StoredColumns { table, columns, places })
+    }
 
-/// Adds the entries of all rows.
-///
-/// # Errors
-/// [`Error::Store`].
-fn collect_stored(
-    transaction: &Transaction,
-    table: &Table,
-    columns: &[StoredColumn<'_>],
-    entries: &mut SortedEntries<'_>,
-) -> Result<(), Error> {
-    let mut cursor = transaction.table(table.root)?;
-    let mut more = cursor.first()?;
-    while more {
-        let rowid = cursor.rowid()?;
-        let record = Record::new(cursor.payload()?).map_err(Error::corrupt)?;
-        let mut values = [ValueRef::Null; COLUMNS_MAX];
-        for (value, column) in values.iter_mut().zip(columns) {
-            *value = match column {
-                StoredColumn::Rowid => ValueRef::Int(rowid),
-                StoredColumn::Stored(place, column) => {
-                    let stored = record.column(*place).map_err(Error::corrupt)?;
-                    let value = stored.unwrap_or_else(|| column.missing_value.as_ref());
-                    compacted(value, column.affinity)
-                }
-            };
+    /// The entries of a range of rows.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    fn entries(
+        &self,
+        transaction: &Transaction,
+        range: (i64, i64),
+        order: &KeyOrder,
+        format: u32,
+    ) -> Result<Part, Error> {
+        let cursor = transaction.table(self.table.root)?;
+        let mut scan = TableScan::within(cursor, ColumnFinder::new(&self.places), range)?;
+        let mut part = Part::new();
+        while let Some(row) = scan.next()? {
+            let mut values = [ValueRef::Null; COLUMNS_MAX];
+            for (value, column) in values.iter_mut().zip(&self.columns) {
+                *value = match column {
+                    StoredColumn::Rowid => ValueRef::Int(row.rowid()),
+                    StoredColumn::Found(number, column) => {
+                        let stored = row.value(*number);
+                        let value = stored.unwrap_or_else(|| column.missing_value.as_ref());
+                        compacted(value, column.affinity)
+                    }
+                };
+            }
+            part.push(order, format, values[..self.columns.len()].iter().copied());
         }
-        entries.push(values[..columns.len()].iter().copied());
-        more = cursor.next()?;
+        Ok(part)
     }
-    Ok(())
 }

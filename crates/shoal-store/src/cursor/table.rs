@@ -238,6 +238,11 @@ impl<'t> TableCursor<'t> {
         Err(Error::Misuse("a cursor that is on no row was read"))
     }
 
+    /// Leaves the table: the cursor is after the last row.
+    pub(crate) fn finish(&mut self) {
+        self.position = Position::After;
+    }
+
     fn land(&mut self, on: bool, otherwise: Position) -> bool {
         self.position = if on { Position::On } else { otherwise };
         on
