@@ -6,7 +6,7 @@ use shoal_format::page::header_start;
 use shoal_format::{Page, PageKind, Pgno, varint};
 
 use crate::cursor::MAX_DEPTH;
-use crate::{Error, Transaction};
+use crate::{Error, PageSet, Transaction};
 
 /// The kinds of pages in a pointer map.
 const ROOT: u8 = 1;
@@ -31,16 +31,57 @@ impl Transaction {
         freelist: bool,
         limit: usize,
     ) -> Result<Vec<String>, Error> {
+        self.check_pages_but(roots, (whole, freelist, limit), None)
+    }
+
+    /// As [`Transaction::check_pages`], of trees walked before: `sound` has what
+    /// [`Transaction::sound_tree`] gave for each root. Trees not sound, or sharing a page, are
+    /// walked again for their faults.
+    ///
+    /// # Errors
+    /// As [`Transaction::check_pages`].
+    pub fn check_pages_after(
+        &self,
+        roots: &[Pgno],
+        (whole, freelist, limit): (bool, bool, usize),
+        sound: Vec<Option<PageSet>>,
+    ) -> Result<Vec<String>, Error> {
+        let mut all = PageSet::of_file(self.page_count());
+        let known: Option<Vec<PageSet>> = sound.into_iter().collect();
+        let apart = known.is_some_and(|known| known.iter().all(|pages| all.unite(pages)));
+        if apart {
+            let found = self.check_pages_but(roots, (whole, freelist, limit), Some(all))?;
+            if found.is_empty() {
+                return Ok(found);
+            }
+        }
+        // The whole walk finds faults in their order.
+        self.check_pages(roots, whole, freelist, limit)
+    }
+
+    /// The pages of the tree at `root`, where nothing is wrong with it: the part of
+    /// [`Transaction::check_pages`] that can be done for several trees side by side.
+    ///
+    /// # Errors
+    /// As [`Transaction::check_pages`].
+    pub fn sound_tree(&self, root: Pgno, whole: bool) -> Result<Option<PageSet>, Error> {
+        let mut check = Check::new(self, PageSet::of_file(self.page_count()), 1);
+        if self.page_count() > 0 {
+            check.tree(root, whole)?;
+        }
+        Ok(check.found.is_empty().then_some(check.seen))
+    }
+
+    fn check_pages_but(
+        &self,
+        roots: &[Pgno],
+        (whole, freelist, limit): (bool, bool, usize),
+        trees: Option<PageSet>,
+    ) -> Result<Vec<String>, Error> {
         let pages = self.page_count();
-        let mut check = Check {
-            txn: self,
-            seen: vec![0; pages as usize / 8 + 1],
-            found: Vec::new(),
-            limit,
-            prefix: Prefix::None,
-            root: 0,
-            cell: 0,
-        };
+        let walks = trees.is_none();
+        let seen = trees.unwrap_or_else(|| PageSet::of_file(pages));
+        let mut check = Check::new(self, seen, limit);
         if pages == 0 {
             return Ok(check.found);
         }
@@ -70,13 +111,8 @@ impl Transaction {
         } else if whole && header.incremental_vacuum != 0 {
             check.add("incremental_vacuum enabled with a max rootpage of zero".to_owned());
         }
-        for root in roots {
-            if whole && *root != Pgno::FIRST {
-                check.pointer(root.get(), ROOT, 0)?;
-            }
-            check.root = root.get();
-            check.tree_page(root.get(), i64::MAX, 0)?;
-            check.prefix = Prefix::None;
+        for root in roots.iter().filter(|_| walks) {
+            check.tree(*root, whole)?;
         }
         for pgno in 1..=if whole { pages } else { 0 } {
             if check.is_full() {
@@ -105,8 +141,8 @@ enum Prefix {
 
 struct Check<'t> {
     txn: &'t Transaction,
-    /// A bit for each page already met.
-    seen: Vec<u8>,
+    /// Pages already met.
+    seen: PageSet,
     found: Vec<String>,
     limit: usize,
     prefix: Prefix,
@@ -128,7 +164,21 @@ struct Cell {
     size: usize,
 }
 
-impl Check<'_> {
+impl<'t> Check<'t> {
+    fn new(txn: &'t Transaction, seen: PageSet, limit: usize) -> Check<'t> {
+        Check { txn, seen, found: Vec::new(), limit, prefix: Prefix::None, root: 0, cell: 0 }
+    }
+
+    fn tree(&mut self, root: Pgno, whole: bool) -> Result<(), Error> {
+        if whole && root != Pgno::FIRST {
+            self.pointer(root.get(), ROOT, 0)?;
+        }
+        self.root = root.get();
+        self.tree_page(root.get(), i64::MAX, 0)?;
+        self.prefix = Prefix::None;
+        Ok(())
+    }
+
     fn add(&mut self, fault: String) {
         if self.found.len() >= self.limit {
             return;
@@ -151,11 +201,11 @@ impl Check<'_> {
     }
 
     fn is_marked(&self, pgno: u32) -> bool {
-        self.seen[pgno as usize / 8] & (1 << (pgno % 8)) != 0
+        Pgno::new(pgno).is_some_and(|pgno| self.seen.contains(pgno))
     }
 
     fn mark(&mut self, pgno: u32) {
-        self.seen[pgno as usize / 8] |= 1 << (pgno % 8);
+        Pgno::new(pgno).map(|pgno| self.seen.insert(pgno));
     }
 
     /// Marks a page; `None` with a fault for a page out of range or met before.

@@ -75,6 +75,17 @@ impl PageSet {
         }
     }
 
+    /// Adds the pages of another set; false where a page is in both.
+    pub(crate) fn unite(&mut self, other: &PageSet) -> bool {
+        let words = self.bits.len().max(other.bits.len());
+        self.bits.resize(words, 0);
+        self.bits.iter_mut().zip(&other.bits).fold(true, |apart, (mine, theirs)| {
+            let apart = apart && *mine & theirs == 0;
+            *mine |= theirs;
+            apart
+        })
+    }
+
     /// True for pages in the set.
     pub fn contains(&self, page: Pgno) -> bool {
         let (word, bit) = (page.get() as usize / 64, 1_u64 << (page.get() % 64));

@@ -6,7 +6,10 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use shoal_store::{BtreeKind, KeyOrder, Pgno, Record, Transaction, ValueRef, encode_record};
+use rayon::prelude::*;
+use shoal_store::{
+    BtreeKind, IndexPart, KeyOrder, Pgno, Record, Transaction, ValueRef, encode_record,
+};
 
 use super::schema_rows::{SchemaRow, delete_where};
 use super::target::check_database;
@@ -96,18 +99,24 @@ impl AnalyzePlan {
     /// An unknown collation; [`Error::Store`].
     pub(crate) fn execute(&self, context: &mut Context<'_>) -> Result<Done, Error> {
         let statistics = self.statistics_table(context)?;
-        for table in &self.tables {
-            if table.name.to_ascii_lowercase().starts_with("sqlite_") {
-                continue;
-            }
-            for (index, stat) in self.of_table(context.transaction, table)? {
-                let values = [
-                    ValueRef::Text(table.name.as_bytes()),
-                    index.as_ref().map_or(ValueRef::Null, |name| ValueRef::Text(name.as_bytes())),
-                    ValueRef::Text(stat.as_bytes()),
-                ];
-                append(context.transaction, statistics, &values)?;
-            }
+        let asked: Vec<Asked<'_>> = self
+            .tables
+            .iter()
+            .filter(|table| !table.name.to_ascii_lowercase().starts_with("sqlite_"))
+            .flat_map(|table| self.asked_of(table))
+            .collect();
+        let transaction = &*context.transaction;
+        let stats: Vec<Result<Option<String>, Error>> =
+            asked.par_iter().map(|asked| asked.stat(transaction)).collect();
+        for (asked, stat) in asked.iter().zip(stats) {
+            let Some(stat) = stat? else { continue };
+            let name = asked.name().map_or(ValueRef::Null, |name| ValueRef::Text(name.as_bytes()));
+            let values = [
+                ValueRef::Text(asked.table.name.as_bytes()),
+                name,
+                ValueRef::Text(stat.as_bytes()),
+            ];
+            append(context.transaction, statistics, &values)?;
         }
         Ok(Done::default())
     }
@@ -140,96 +149,172 @@ impl AnalyzePlan {
         Ok(root)
     }
 
-    /// The names of a table's indexes with their numbers; without a name the table's own.
-    fn of_table(
-        &self,
-        transaction: &Transaction,
-        table: &Table,
-    ) -> Result<Vec<(Option<String>, String)>, Error> {
-        let mut found = Vec::new();
+    /// The trees of a table to be looked at: its indexes, or without one of all rows its own.
+    fn asked_of<'p>(&'p self, table: &'p Table) -> Vec<Asked<'p>> {
         let only = match &self.replaced {
             Replaced::OfIndex(name) => Some(name),
             _ => None,
         };
-        let mut counted = false;
         // The newest comes first, as in SQLite.
-        for index in table.indexes.iter().rev().chain(&table.own_index) {
-            if only.is_some_and(|name| *name != index.name) {
-                continue;
-            }
-            counted |= !index.is_partial();
-            let is_own = table.without_rowid && index.root == table.root;
-            let name = if is_own { &table.name } else { &index.name };
-            if let Some(stat) = stat_of(transaction, table, index, is_own)? {
-                found.push((Some(name.clone()), stat));
-            }
+        let indexes = table.indexes.iter().rev().chain(&table.own_index);
+        let wanted = indexes.filter(|index| only.is_none_or(|name| *name == index.name));
+        let mut asked: Vec<Asked<'_>> =
+            wanted.map(|index| Asked { table, index: Some(index) }).collect();
+        let counts = |asked: &Asked<'_>| asked.index.is_some_and(|index| !index.is_partial());
+        if only.is_none() && !asked.iter().any(counts) {
+            asked.push(Asked { table, index: None });
         }
-        if !counted && only.is_none() {
-            let mut cursor = transaction.table(table.root)?;
-            let mut rows = 0u64;
-            let mut more = cursor.first()?;
-            while more {
-                rows += 1;
-                more = cursor.next()?;
-            }
-            if rows > 0 {
-                found.push((None, rows.to_string()));
-            }
-        }
-        Ok(found)
+        asked
     }
 }
 
-/// The numbers of an index: its entries, then for the first column, the first two and so on how
-/// many entries have the same values there. `None` for an empty index of all rows.
-fn stat_of(
+/// A tree to be looked at.
+struct Asked<'p> {
+    table: &'p Table,
+    /// `None` for the table's own tree.
+    index: Option<&'p Index>,
+}
+
+/// Entries of an index, a part of them.
+#[derive(Default)]
+struct Counted {
+    rows: u64,
+    /// For the first column, the first two and so on: entries unlike the one before.
+    changes: Vec<u64>,
+    first: Vec<u8>,
+    last: Vec<u8>,
+}
+
+/// Most columns decoded once for each entry.
+const COLUMNS_MAX: usize = 8;
+
+impl Asked<'_> {
+    /// The index's name, its table's for the order of a table without rowids.
+    fn name(&self) -> Option<&str> {
+        let index = self.index?;
+        Some(if self.is_own(index) { &self.table.name } else { &index.name })
+    }
+
+    fn is_own(&self, index: &Index) -> bool {
+        self.table.without_rowid && index.root == self.table.root
+    }
+
+    /// The numbers of an index: its entries, then for the first column, the first two and so on how
+    /// many entries have the same values there. `None` for an empty index of all rows.
+    ///
+    /// Cost: the tree is read once, in parts side by side; of an entry the key's columns are
+    /// decoded.
+    fn stat(&self, transaction: &Transaction) -> Result<Option<String>, Error> {
+        let (table, Some(index)) = (self.table, self.index) else {
+            let rows = transaction.count_rows(self.table.root)?;
+            return Ok((rows > 0).then(|| rows.to_string()));
+        };
+        let unknown = index.columns.iter().find_map(|column| column.collation.as_ref().err());
+        if let Some(name) = unknown {
+            let message = format!("no such collation sequence: {name}");
+            return Err(Error::Name { kind: NameKind::Collation, message, offset: None });
+        }
+        let keys = index.key_columns;
+        let not_null = |source: &IndexSource| matches!(source, IndexSource::Column(column) if table.columns[*column].not_null);
+        // Two entries of such an index differ in its last column if in none before.
+        let distinct = self.is_own(index)
+            || index.unique && index.columns[..keys].iter().all(|column| not_null(&column.source));
+        let tested = if distinct { keys - 1 } else { keys };
+        let order: KeyOrder = index.order();
+        let parts = transaction.index_parts(index.root)?;
+        let counted: Vec<Result<Counted, Error>> = parts
+            .into_par_iter()
+            .map(|part| count(transaction, part, (tested, keys), &order))
+            .collect();
+        let mut all = Counted { changes: vec![0; keys], ..Counted::default() };
+        for counted in counted {
+            let counted = counted?;
+            if counted.rows == 0 {
+                continue;
+            }
+            if all.rows > 0 {
+                let changed = first_change(&all.last, &counted.first, tested, &order)?;
+                all.changes[changed.min(keys)..].iter_mut().for_each(|count| *count += 1);
+            }
+            let pairs = all.changes.iter_mut().zip(&counted.changes);
+            pairs.for_each(|(all, part)| *all += part);
+            all.rows += counted.rows;
+            all.last = counted.last;
+        }
+        let rows = all.rows;
+        if rows == 0 && !index.is_partial() {
+            return Ok(None);
+        }
+        let mut stat = rows.to_string();
+        for changed in all.changes {
+            let values = changed + 1;
+            let mut equal = rows.div_ceil(values);
+            // Little more than one is one.
+            if equal == 2 && rows * 10 <= values * 11 {
+                equal = 1;
+            }
+            let _ = write!(stat, " {equal}");
+        }
+        Ok(Some(stat))
+    }
+}
+
+/// Counts the entries of a part of an index, and the changes in the first `tested` of its columns.
+fn count(
     transaction: &Transaction,
-    table: &Table,
-    index: &Index,
-    is_own: bool,
-) -> Result<Option<String>, Error> {
-    let unknown = index.columns.iter().find_map(|column| column.collation.as_ref().err());
-    if let Some(name) = unknown {
-        let message = format!("no such collation sequence: {name}");
-        return Err(Error::Name { kind: NameKind::Collation, message, offset: None });
-    }
-    let keys = index.key_columns;
-    let not_null = |source: &IndexSource| matches!(source, IndexSource::Column(column) if table.columns[*column].not_null);
-    // Two entries of such an index differ in its last column if in none before.
-    let distinct = is_own
-        || index.unique && index.columns[..keys].iter().all(|column| not_null(&column.source));
-    let tested = if distinct { keys - 1 } else { keys };
-    let order: KeyOrder = index.order();
-    let mut changes = vec![0u64; keys];
-    let mut rows = 0u64;
-    let mut before: Vec<u8> = Vec::new();
-    let mut cursor = transaction.index(index.root)?;
-    let mut more = cursor.first()?;
-    while more {
-        let payload = cursor.payload()?;
-        if rows > 0 {
-            let changed = first_change(&before, payload, tested, &order)?;
-            changes[changed.min(keys)..].iter_mut().for_each(|count| *count += 1);
+    mut part: IndexPart<'_>,
+    (tested, keys): (usize, usize),
+    order: &KeyOrder,
+) -> Result<Counted, Error> {
+    let mut counted = Counted { changes: vec![0; keys], ..Counted::default() };
+    // Where entries part for the first time, so often.
+    let mut parted = vec![0_u64; keys + 1];
+    let is_short = transaction.utf16().is_none() && tested <= COLUMNS_MAX;
+    let mut values = [ValueRef::Null; COLUMNS_MAX];
+    // The entry before: on its page and decoded, or copied.
+    let (mut near, mut far): (Option<&[u8]>, Vec<u8>) = (None, Vec::new());
+    let mut copy = Vec::new();
+    while let Some(payload) = part.next()? {
+        counted.rows += 1;
+        if is_short && payload.overflow.is_none() {
+            let record = Record::new(payload.local).map_err(Error::corrupt)?;
+            let mut changed = tested;
+            for ((column, value), known) in
+                record.values().take(tested).enumerate().zip(&mut values)
+            {
+                let value = value.map_err(Error::corrupt)?;
+                if changed == tested && order.compare_column(column, *known, value).is_ne() {
+                    changed = column;
+                }
+                *known = value;
+            }
+            if near.is_none() && counted.rows > 1 {
+                changed = first_change(&far, payload.local, tested, order)?;
+            }
+            if counted.rows > 1 {
+                parted[changed] += 1;
+            } else {
+                counted.first = payload.local.to_vec();
+            }
+            near = Some(payload.local);
+            continue;
         }
-        before.clear();
-        before.extend_from_slice(payload);
-        rows += 1;
-        more = cursor.next()?;
-    }
-    if rows == 0 && !index.is_partial() {
-        return Ok(None);
-    }
-    let mut stat = rows.to_string();
-    for changed in changes {
-        let values = changed + 1;
-        let mut equal = rows.div_ceil(values);
-        // Little more than one is one.
-        if equal == 2 && rows * 10 <= values * 11 {
-            equal = 1;
+        transaction.read_record(payload, &mut copy)?;
+        if counted.rows > 1 {
+            parted[first_change(near.unwrap_or(&far), &copy, tested, order)?] += 1;
+        } else {
+            counted.first = copy.clone();
         }
-        let _ = write!(stat, " {equal}");
+        near = None;
+        std::mem::swap(&mut far, &mut copy);
     }
-    Ok(Some(stat))
+    counted.last = near.map_or(far, <[u8]>::to_vec);
+    let mut changes = 0;
+    for (count, parted) in counted.changes.iter_mut().zip(parted) {
+        changes += parted;
+        *count = changes;
+    }
+    Ok(counted)
 }
 
 /// The first difference of two entries among so many columns.

@@ -1,10 +1,14 @@
 //! `PRAGMA integrity_check`: pages first, then whether indexes and constraints agree with the rows.
+//!
+//! Pages, rows and entries are read once, side by side (`index_sums`). A table found right that way is
+//! done with; any other is looked at row by row, for the words of SQLite.
 
 use std::sync::Arc;
 
-use shoal_store::{Pgno, Transaction};
+use shoal_store::{Pgno, Record, Transaction};
 
 use super::constraints::Constraints;
+use super::index_sums::{self, Asked};
 use super::row::{Row, RowEnv};
 use super::rows::Rows;
 use crate::Error;
@@ -26,18 +30,32 @@ pub(crate) fn check(
     limit: usize,
     quick: bool,
 ) -> Result<Vec<Vec<Value>>, Error> {
-    let mut findings = Findings { found: Vec::new(), limit };
-    let faults = check_pages(schema, transaction, only, limit)?;
+    let mut findings = Findings { found: Vec::new(), before_rows: 0, limit };
+    let trees = Trees::of(schema, only);
+    let is_wanted = |table: &Table| only.is_none_or(|name| table.name.eq_ignore_ascii_case(name));
+    let wanted = schema.objects().iter().filter_map(|object| match object {
+        // What keeps a table from being looked at is told of below.
+        Object::Table(table) if is_wanted(table) => Asked::new(schema, table, quick).ok(),
+        _ => None,
+    });
+    let asked: Vec<Asked<'_>> = wanted.collect();
+    let answer = index_sums::look(transaction, &trees.roots, trees.whole, &asked)?;
+    let right: Vec<&str> = (asked.iter().zip(&answer.tables))
+        .filter_map(|(asked, is_right)| is_right.then_some(asked.name()))
+        .collect();
+    let which = (trees.whole, trees.freelist, limit);
+    let faults = transaction.check_pages_after(&trees.roots, which, answer.trees)?;
     let are_sound = faults.is_empty();
     if !are_sound {
         let rest = limit.saturating_sub(faults.len());
         findings.add(format!("*** in database {name} ***\n{}", faults.join("\n")));
         findings.limit = rest + 1;
     }
+    findings.before_rows = findings.found.len();
     for object in schema.objects() {
         let wanted = only.is_none_or(|name| object.name().eq_ignore_ascii_case(name));
         match object {
-            Object::Table(table) if wanted => {
+            Object::Table(table) if wanted && !right.contains(&table.name.as_str()) => {
                 if let Err(error) = check_table(schema, table, transaction, quick, &mut findings) {
                     match error {
                         // The pages tell already.
@@ -59,47 +77,58 @@ pub(crate) fn check(
     Ok(findings.found.into_iter().map(|finding| vec![Value::text(finding)]).collect())
 }
 
-/// The faults of the pages of all tables and indexes, or of one table's.
-///
-/// # Errors
-/// Reading fails.
-fn check_pages(
-    schema: &Schema,
-    transaction: &Transaction,
-    only: Option<&str>,
-    limit: usize,
-) -> Result<Vec<String>, Error> {
-    let mut roots = Vec::new();
-    let wanted = |table: &Table| match only {
-        Some(name) => {
-            table.name.eq_ignore_ascii_case(name)
-                || table.root == Pgno::FIRST && name.eq_ignore_ascii_case("sqlite_master")
-        }
-        None => true,
-    };
-    // Definitions without a meaning have pages, too.
-    let mut whole = only.is_none();
-    for object in schema.objects() {
-        match object {
-            Object::Table(table) if wanted(table) => {
-                roots.push(table.root);
-                roots.extend(table.indexes.iter().map(|index| index.root));
-                whole &= table.missing_index.is_none();
+/// The trees whose pages are looked at.
+struct Trees {
+    roots: Vec<Pgno>,
+    /// They are all trees of the file.
+    whole: bool,
+    freelist: bool,
+}
+
+impl Trees {
+    /// The trees of all tables and indexes, or of one table's.
+    fn of(schema: &Schema, only: Option<&str>) -> Trees {
+        let mut roots = Vec::new();
+        let wanted = |table: &Table| match only {
+            Some(name) => {
+                table.name.eq_ignore_ascii_case(name)
+                    || table.root == Pgno::FIRST && name.eq_ignore_ascii_case("sqlite_master")
             }
-            Object::Damaged { .. } => whole = false,
-            _ => {}
+            None => true,
+        };
+        // Definitions without a meaning have pages, too.
+        let mut whole = only.is_none();
+        for object in schema.objects() {
+            match object {
+                Object::Table(table) if wanted(table) => {
+                    roots.push(table.root);
+                    roots.extend(table.indexes.iter().map(|index| index.root));
+                    whole &= table.missing_index.is_none();
+                }
+                Object::Damaged { .. } => whole = false,
+                _ => {}
+            }
         }
+        let freelist = only.is_none() || roots.first() == Some(&Pgno::FIRST);
+        Trees { roots, whole, freelist }
     }
-    let freelist = only.is_none() || roots.first() == Some(&Pgno::FIRST);
-    Ok(transaction.check_pages(&roots, whole, freelist, limit)?)
 }
 
 struct Findings {
     found: Vec<String>,
+    /// How many come before those of rows: pages, and counts of entries, as in SQLite.
+    before_rows: usize,
     limit: usize,
 }
 
 impl Findings {
+    /// Adds a wrong count, before what was found of rows.
+    fn add_count(&mut self, finding: String) {
+        self.found.insert(self.before_rows, finding);
+        self.found.truncate(self.limit);
+        self.before_rows = (self.before_rows + 1).min(self.limit);
+    }
+
     fn add(&mut self, finding: String) {
         if self.found.len() < self.limit {
             self.found.push(finding);
@@ -147,26 +176,20 @@ fn check_table(
             if !cursor.seek(&key, &order)? {
                 findings.add(format!("row {number} missing from index {}", index.name));
             } else if index.unique && !entry[..index.key_columns].iter().any(Value::is_null) {
+                // Of entries with one key, each but the last is told of, as in SQLite.
                 let prefix = &key[..index.key_columns.min(key.len())];
-                cursor.seek(prefix, &order)?;
-                let mut same = 0;
-                while cursor.is_valid() && same < 2 {
-                    let payload = cursor.payload()?;
-                    let record = shoal_store::Record::new(payload).map_err(Error::corrupt)?;
-                    let mut values = record.values().enumerate();
-                    let equal = prefix.iter().all(|wanted| match values.next() {
-                        Some((column, Ok(value))) => {
-                            order.compare_column(column, value, *wanted).is_eq()
-                        }
-                        _ => false,
-                    });
-                    if !equal {
-                        break;
-                    }
-                    same += 1;
-                    cursor.next()?;
+                if !cursor.next()? {
+                    continue;
                 }
-                if same > 1 {
+                let record = Record::new(cursor.payload()?).map_err(Error::corrupt)?;
+                let mut values = record.values().enumerate();
+                let is_equal = prefix.iter().all(|wanted| match values.next() {
+                    Some((column, Ok(value))) => {
+                        order.compare_column(column, value, *wanted).is_eq()
+                    }
+                    _ => false,
+                });
+                if is_equal {
                     findings.add(format!("non-unique entry in index {}", index.name));
                 }
             }
@@ -203,7 +226,7 @@ fn check_table(
             more = cursor.next()?;
         }
         if count != expected {
-            findings.add(format!("wrong # of entries in index {}", index.name));
+            findings.add_count(format!("wrong # of entries in index {}", index.name));
         }
     }
     Ok(())

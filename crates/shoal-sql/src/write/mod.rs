@@ -18,6 +18,7 @@ mod delete;
 mod drop;
 pub(crate) mod foreign_keys;
 mod home;
+mod index_sums;
 mod insert;
 pub(crate) mod integrity;
 mod query;
