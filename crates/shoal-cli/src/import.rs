@@ -1,9 +1,10 @@
 //! Rows from CSV, JSON, Parquet and Arrow IPC into a table: `shoal import`, and the shell's
 //! `.import`.
 //!
-//! A file is read twice, first for the types of its columns, then for its rows. A stream is read
-//! once, and its types are inferred from its beginning. Little is held in memory: one row, and of a
-//! stream its beginning.
+//! The types of a CSV file's columns are inferred from its first megabyte, and the file is read once;
+//! a later value of another type sends the import back to the start, to infer from the whole file.
+//! Other files are read twice, first for the types. A stream is read once, and its types are inferred
+//! from its beginning. Little is held in memory: some rows, and of a stream its beginning.
 
 mod cells;
 #[cfg(feature = "columnar")]
@@ -11,6 +12,7 @@ mod columnar;
 mod csv;
 mod input;
 mod json;
+mod pieces;
 mod target;
 mod types;
 
@@ -24,7 +26,7 @@ use crate::failure::Failure;
 use crate::out;
 use crate::progress::Bar;
 use crate::query;
-use input::Source;
+use input::{Look, Source};
 use target::{Column, Target};
 
 /// One import: the input, the table, and how rows are read.
@@ -127,43 +129,88 @@ pub(crate) fn import(
     let mut source = Source::open(job.place, input)?;
     let failed = |error: shoal_sql::Error| Failure::at(job.place, error);
     let own = !connection.in_transaction();
-    match own {
-        true => connection.begin(Mode::Write).map_err(failed)?,
-        // Inside the user's transaction a savepoint limits the undoing to the import's own changes.
-        false => query::run(connection, &format!("SAVEPOINT {SAVEPOINT}")).map_err(failed)?,
-    }
-    let imported = run(connection, job, &mut source, &bar, own);
-    bar.clear();
+    // A batch is committed as it is, so its types have to be known before.
+    let may_rethink = source.is_file() && !job.lenient && job.batch.is_none();
+    let mut look = if may_rethink { Look::Beginning } else { Look::Whole };
     let (end, undo) = (format!("RELEASE {SAVEPOINT}"), format!("ROLLBACK TO {SAVEPOINT}"));
-    match imported {
-        Ok(done) => {
-            match own {
-                true => connection.commit().map_err(failed)?,
-                false => query::run(connection, &end).map_err(failed)?,
-            }
-            Ok(done)
+    loop {
+        match own {
+            true => connection.begin(Mode::Write).map_err(failed)?,
+            // Inside the user's transaction a savepoint limits the undoing to the import's own
+            // changes.
+            false => query::run(connection, &format!("SAVEPOINT {SAVEPOINT}")).map_err(failed)?,
         }
-        Err(failure) => {
-            // The user has to know the first failure; one of the undoing adds nothing.
-            let _ = match own {
-                true => connection.rollback(),
-                false => query::run(connection, &undo).and_then(|()| query::run(connection, &end)),
-            };
-            Err(failure)
+        let stopped = match run(connection, job, &mut source, &bar, (own, look)) {
+            Ok(done) => {
+                bar.clear();
+                match own {
+                    true => connection.commit().map_err(failed)?,
+                    false => query::run(connection, &end).map_err(failed)?,
+                }
+                return Ok(done);
+            }
+            Err(stopped) => stopped,
+        };
+        // The user has to know the first failure; one of the undoing adds nothing.
+        let undone = match own {
+            true => connection.rollback(),
+            false => query::run(connection, &undo).and_then(|()| query::run(connection, &end)),
+        };
+        match stopped {
+            Stopped::Misfit => {
+                undone.map_err(failed)?;
+                look = Look::Whole;
+            }
+            Stopped::Failure(failure) => {
+                bar.clear();
+                return Err(failure);
+            }
         }
     }
 }
 
 const SAVEPOINT: &str = "\"shoal import\"";
 
+/// The way on from a value that the types inferred from a stream's beginning do not hold.
+const SAMPLE_HINT: &str =
+    "a file is read whole for its types, a stream is not; --types text takes all";
+
+/// Why an import did not come to its end.
+enum Stopped {
+    /// A value is not of the type inferred from the beginning of the file.
+    Misfit,
+    Failure(Failure),
+}
+
+impl From<Failure> for Stopped {
+    fn from(failure: Failure) -> Stopped {
+        Stopped::Failure(failure)
+    }
+}
+
 fn run(
     connection: &mut Connection,
     job: &Job<'_>,
     source: &mut Source,
     bar: &Bar,
-    own: bool,
-) -> Result<Done, Failure> {
-    let (target, sampled) = target::prepare(connection, job, source)?;
+    (own, look): (bool, Look),
+) -> Result<Done, Stopped> {
+    let is_csv = matches!(job.form, Form::Csv { .. });
+    let look = if is_csv { look } else { Look::Whole };
+    let (target, sampled) = target::prepare(connection, job, source, look)?;
+    let mut done = Done { rows: 0, created: target.created.clone(), sampled };
+    let failed = |error: shoal_sql::Error| Failure::at(job.place, error);
+    if let Form::Csv { delimiter, skip, .. } = job.form
+        && target.created.is_some()
+        && !job.lenient
+        && job.batch.is_none()
+    {
+        let skip = skip + u64::from(target.header);
+        let loader = connection.bulk_loader(job.table).map_err(failed)?;
+        let (rows, rethinks) = (source.rows(bar)?, look == Look::Beginning);
+        done.rows = pieces::load(job, (&target, rethinks), loader, rows, (delimiter, skip))?;
+        return Ok(done);
+    }
     let mut rows: Box<dyn Rows> = match job.form {
         Form::Csv { delimiter, skip, .. } => {
             let skip = skip + u64::from(target.header);
@@ -177,16 +224,14 @@ fn run(
         #[cfg(feature = "columnar")]
         Form::Columnar(kind) => Box::new(columnar::BatchRows::open(job.place, kind, source, bar)?),
         #[cfg(not(feature = "columnar"))]
-        Form::Columnar(kind) => return Err(without_columnar(kind)),
+        Form::Columnar(kind) => return Err(without_columnar(kind).into()),
     };
-    let mut done = Done { rows: 0, created: target.created.clone(), sampled };
     loop {
         let more = insert(connection, job, &target, &mut *rows, &mut done)?;
         if !more {
             return Ok(done);
         }
         if own {
-            let failed = |error: shoal_sql::Error| Failure::at(job.place, error);
             connection.commit().map_err(failed)?;
             connection.begin(Mode::Write).map_err(failed)?;
         }
@@ -262,9 +307,7 @@ fn values<'r>(
                 format_args!("{} {}, column {}: {wrong}", rows.unit(), rows.line(), column.name)
                     .to_string();
             match wrong.is_after_sample(target) {
-                true => Failure::at(job.place, place).hint(
-                    "a file is read whole for its types, a stream is not; --types text takes all",
-                ),
+                true => Failure::at(job.place, place).hint(SAMPLE_HINT),
                 false => Failure::at(job.place, place),
             }
         })?);

@@ -2,6 +2,7 @@
 
 pub(crate) mod attached;
 pub(crate) mod blob;
+mod bulk;
 mod clauses;
 mod data_version;
 mod follow;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use shoal_sql::ValueRef;
 
-use super::target::Target;
+use super::target::{Column, Inferred, Target};
 use super::types::Type;
 
 /// A text's number, when the text can be rebuilt from the number.
@@ -83,6 +83,37 @@ impl fmt::Display for NotThatType {
         }
     }
 }
+
+/// Why a text is no value of its column.
+pub(super) enum Misfit {
+    /// Of the type inferred from the beginning of the input: the whole input may have another.
+    Rethink,
+    Wrong(NotThatType),
+}
+
+/// The text as a value of a column made for its input. `rethinks` holds a type inferred from the
+/// beginning against the text: what is given then is what the type of the whole input would give.
+pub(super) fn value_of<'t>(
+    text: &'t [u8],
+    column: &Column,
+    rethinks: bool,
+) -> Result<ValueRef<'t>, Misfit> {
+    let wanted = if column.as_it_stands { Type::Text } else { column.kind };
+    let rethinks = rethinks && column.inferred != Inferred::Not;
+    if rethinks && column.inferred == Inferred::FromNothing && !text.is_empty() {
+        return Err(Misfit::Rethink);
+    }
+    match typed(text, wanted) {
+        // Beside integers as large as this, doubles are no type for all.
+        Ok(ValueRef::Real(real)) if rethinks && real.abs() >= EXACT_REALS => Err(Misfit::Rethink),
+        Ok(value) => Ok(value),
+        Err(_) if rethinks && wanted != Type::Text => Err(Misfit::Rethink),
+        Err(wrong) => Err(Misfit::Wrong(wrong)),
+    }
+}
+
+/// Doubles have all integers up to there.
+const EXACT_REALS: f64 = (1_u64 << 53) as f64;
 
 /// The text as a value of a column of type `wanted`. An empty text in a column of numbers is NULL.
 pub(super) fn typed(text: &[u8], wanted: Type) -> Result<ValueRef<'_>, NotThatType> {

@@ -26,7 +26,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use shoal_sql::ValueRef;
 
 use super::cells::NotThatType;
-use super::input::Source;
+use super::input::{Look, Source};
 use super::target::Column;
 use super::{Columnar, Rows, Type};
 use crate::failure::Failure;
@@ -48,7 +48,7 @@ pub(super) fn columns(
             Ok(FileReader::try_new_buffered(File::open(path)?, None)?.schema())
         }
         (Columnar::Arrow, _) => {
-            let sample = source.sample().map_err(|failure| outside(&failure))?;
+            let sample = source.sample(Look::Whole).map_err(|failure| outside(&failure))?;
             Ok(StreamReader::try_new(sample, None)?.schema())
         }
     })?;

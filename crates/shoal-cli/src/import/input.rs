@@ -1,4 +1,4 @@
-//! Sources of rows: a file, read twice, or a stream, whose beginning is kept.
+//! Sources of rows: a file, readable again and again, or a stream, whose beginning is kept.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -44,6 +44,17 @@ enum Whole {
 
 /// Bytes at the beginning of a stream used to infer types.
 const SAMPLE: usize = 8 << 20;
+/// The same of a file, which can be read again where later values have other types.
+const SAMPLE_OF_FILE: u64 = 1 << 20;
+
+/// How much of the input the types are inferred from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// The beginning of a file.
+    Beginning,
+    /// As much as there is: of a stream its beginning.
+    Whole,
+}
 
 impl Source {
     pub(super) fn open(place: &str, input: Input) -> Result<Source, Failure> {
@@ -68,17 +79,29 @@ impl Source {
         }
     }
 
-    /// True where the sample is not all there is.
-    pub(super) fn is_sampled(&self) -> bool {
-        matches!(self.whole, Whole::Stream { rest: Some(_), .. })
+    /// True where a look is not all there is, or may not be.
+    pub(super) fn is_sampled(&self, look: Look) -> bool {
+        match &self.whole {
+            Whole::File(_) => look == Look::Beginning,
+            Whole::Stream { rest, .. } => rest.is_some(),
+        }
+    }
+
+    /// True for an input readable again.
+    pub(super) fn is_file(&self) -> bool {
+        matches!(self.whole, Whole::File(_))
     }
 
     /// The input to infer types from.
-    pub(super) fn sample(&self) -> Result<Box<dyn BufRead + '_>, Failure> {
+    pub(super) fn sample(&self, look: Look) -> Result<Box<dyn BufRead + '_>, Failure> {
         match &self.whole {
             Whole::File(path) => {
                 let file = File::open(path).map_err(|error| self.failed(error))?;
-                decompressed(Box::new(file)).map_err(|error| self.failed(error))
+                let whole = decompressed(Box::new(file)).map_err(|error| self.failed(error))?;
+                Ok(match look {
+                    Look::Whole => whole,
+                    Look::Beginning => Box::new(whole.take(SAMPLE_OF_FILE)),
+                })
             }
             Whole::Stream { beginning, .. } => {
                 let mut reader: Box<dyn BufRead + '_> = Box::new(Cursor::new(beginning));

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use shoal_sql::{Affinity, Connection, Error, Object};
 
-use super::input::Source;
+use super::input::{Look, Source};
 use super::types::Seen;
 use super::{Columnar, Form, Job, Rows, Type, Types, csv, json};
 use crate::failure::Failure;
@@ -21,6 +21,18 @@ pub(super) struct Column {
     pub(super) must_fit: bool,
     /// True where every text is stored unchanged, an empty one too.
     pub(super) as_it_stands: bool,
+    pub(super) inferred: Inferred,
+}
+
+/// Where a column's type is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Inferred {
+    /// The table, or the user.
+    Not,
+    /// The values looked at.
+    FromValues,
+    /// No value was there to look at.
+    FromNothing,
 }
 
 /// Where the rows go.
@@ -44,11 +56,12 @@ pub(super) fn prepare(
     connection: &mut Connection,
     job: &Job<'_>,
     source: &Source,
+    look: Look,
 ) -> Result<(Target, bool), Failure> {
     let failed = |error: Error| Failure::at(job.place, error);
     let schema = connection.schema().map_err(failed)?;
     let target = match schema.object(job.table) {
-        None => create(connection, job, source)?,
+        None => create(connection, job, source, look)?,
         Some(Object::Table(table)) => {
             let stored = table.columns().iter().filter(|column| !column.is_generated());
             let names = stored.map(|column| {
@@ -71,12 +84,19 @@ pub(super) fn prepare(
 }
 
 /// Creates the table with the names and types of the input's columns.
-fn create(connection: &mut Connection, job: &Job<'_>, source: &Source) -> Result<Target, Failure> {
-    let sampled = source.is_sampled();
+fn create(
+    connection: &mut Connection,
+    job: &Job<'_>,
+    source: &Source,
+    look: Look,
+) -> Result<Target, Failure> {
+    let sampled = source.is_sampled(Look::Whole);
+    let mut unseen = Vec::new();
     let (names, kinds, header) = match job.form {
         Form::Csv { delimiter, header, skip } => {
             let header = header.unwrap_or(true);
-            let (names, seen) = look_at_csv(job, source, delimiter, header, skip)?;
+            let (names, seen) = look_at_csv(job, source, look, (delimiter, header, skip))?;
+            unseen = seen.iter().map(|seen| seen.is_nothing()).collect();
             (names, seen.into_iter().map(Seen::of_texts).collect::<Vec<_>>(), header)
         }
         Form::Json => {
@@ -91,6 +111,7 @@ fn create(connection: &mut Connection, job: &Job<'_>, source: &Source) -> Result
             (header_names(job, &names)?, kinds, false)
         }
     };
+    let inferred = inferred(job, &names, &unseen);
     let kinds = chosen(job, &names, kinds)?;
     let definitions: Vec<String> = names
         .iter()
@@ -102,14 +123,15 @@ fn create(connection: &mut Connection, job: &Job<'_>, source: &Source) -> Result
         .collect();
     let sql = format!("CREATE TABLE {}(\n{})", quoted(job.table), definitions.join(", "));
     query::run(connection, &sql).map_err(|error| Failure::at(job.place, error))?;
-    let columns = names.into_iter().zip(kinds).enumerate();
+    let columns = names.into_iter().zip(kinds).zip(inferred).enumerate();
     let columns: Vec<Column> = columns
-        .map(|(place, (name, kind))| Column {
+        .map(|(place, ((name, kind), inferred))| Column {
             name,
             given: Some(place),
             kind,
             must_fit: true,
             as_it_stands: job.lenient,
+            inferred,
         })
         .collect();
     Ok(Target {
@@ -137,6 +159,19 @@ fn typed_columns(_: &Job<'_>, kind: Columnar, _: &Source) -> Result<Vec<(String,
     Err(super::without_columnar(kind))
 }
 
+/// Where each column's type is from; `unseen` has the columns without a value.
+fn inferred(job: &Job<'_>, names: &[String], unseen: &[bool]) -> Vec<Inferred> {
+    let of = |(place, name): (usize, &String)| match &job.types {
+        Types::Text => Inferred::Not,
+        Types::Inferred(said) if said.iter().any(|(known, _)| known.eq_ignore_ascii_case(name)) => {
+            Inferred::Not
+        }
+        _ if unseen.get(place) == Some(&true) => Inferred::FromNothing,
+        _ => Inferred::FromValues,
+    };
+    names.iter().enumerate().map(of).collect()
+}
+
 /// The inferred types, replaced by those chosen with `--types`.
 fn chosen(job: &Job<'_>, names: &[String], inferred: Vec<Type>) -> Result<Vec<Type>, Failure> {
     let said = match &job.types {
@@ -158,11 +193,12 @@ fn chosen(job: &Job<'_>, names: &[String], inferred: Vec<Type>) -> Result<Vec<Ty
 fn look_at_csv(
     job: &Job<'_>,
     source: &Source,
-    delimiter: u8,
-    header: bool,
-    skip: u64,
+    look: Look,
+    (delimiter, header, skip): (u8, bool, u64),
 ) -> Result<(Vec<String>, Vec<Seen>), Failure> {
-    let mut rows = csv::CsvRows::open(job.place, source.sample()?, delimiter, skip, None)?;
+    let input = source.sample(look)?;
+    let mut rows = csv::CsvRows::open(job.place, input, delimiter, skip, None)?;
+    let sampled = source.is_sampled(look);
     if !rows.next()? {
         return Err(Failure::at(job.place, "there is no row, and no table of that name"));
     }
@@ -181,10 +217,10 @@ fn look_at_csv(
         let more = match rows.next() {
             Ok(more) => more,
             // The sample may end anywhere; its last row is not looked at.
-            Err(_) if source.is_sampled() => return Ok((names, seen)),
+            Err(_) if sampled => return Ok((names, seen)),
             Err(failure) => return Err(failure),
         };
-        if !more && source.is_sampled() {
+        if !more && sampled {
             return Ok((names, seen));
         }
         if !record.is_empty() && record.len() != names.len() && !job.lenient {
@@ -241,13 +277,13 @@ fn header_names(job: &Job<'_>, first: &[Vec<u8>]) -> Result<Vec<String>, Failure
 
 /// The members of all objects, in the order of first appearance, and the kinds of values seen.
 fn look_at_json(job: &Job<'_>, source: &Source) -> Result<(Vec<String>, Vec<Seen>), Failure> {
-    let mut objects = json::Objects::new(job.place, source.sample()?);
+    let mut objects = json::Objects::new(job.place, source.sample(Look::Whole)?);
     let mut places = std::collections::HashMap::new();
     let mut names: Vec<String> = Vec::new();
     let mut seen: Vec<Seen> = Vec::new();
     let mut any = false;
     loop {
-        let more = objects.next(source.is_sampled(), |name, cell| {
+        let more = objects.next(source.is_sampled(Look::Whole), |name, cell| {
             let place = *places.entry(name.to_ascii_lowercase()).or_insert_with(|| {
                 names.push(name.to_owned());
                 seen.push(Seen::default());
@@ -287,6 +323,7 @@ fn existing(
         kind,
         must_fit: false,
         as_it_stands: job.lenient,
+        inferred: Inferred::Not,
     };
     let by_name = |names: &[String]| -> Result<Vec<Column>, Failure> {
         let columns = names.iter().enumerate().map(|(place, name)| {
@@ -306,7 +343,8 @@ fn existing(
         }
         Form::Csv { delimiter, header, skip } => {
             let header = header.unwrap_or(false);
-            let mut rows = csv::CsvRows::open(job.place, source.sample()?, delimiter, skip, None)?;
+            let input = source.sample(Look::Whole)?;
+            let mut rows = csv::CsvRows::open(job.place, input, delimiter, skip, None)?;
             let first: Vec<Vec<u8>> = match header && rows.next()? {
                 true => rows.record().iter().map(<[u8]>::to_vec).collect(),
                 false => Vec::new(),

@@ -61,6 +61,11 @@ impl Seen {
         }
     }
 
+    /// True where no value was seen.
+    pub(super) fn is_nothing(self) -> bool {
+        !self.integers && !self.reals && !self.texts
+    }
+
     /// Looks at an integer.
     pub(super) fn int(&mut self, value: i64) {
         self.integers = true;

@@ -43,6 +43,44 @@ fn csv_gets_the_types_that_lose_nothing() {
     assert_eq!(ask(dir.path(), "p.db", "SELECT * FROM people WHERE id = 4"), "4|Do|||\n");
 }
 
+/// Types are those of all values, also where a file's first megabyte says otherwise; the database is
+/// as if the whole had been looked at first.
+#[test]
+fn values_far_behind_the_beginning_change_the_types() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut text = b"whole,real,large,late,code\n".to_vec();
+    for row in 0..60_000 {
+        text.extend_from_slice(format!("{row},{row}.5,{row}.5,,{row:07}\n").as_bytes());
+    }
+    put(dir.path(), "plain.csv", &text);
+    text.extend_from_slice(b"0.25,7,9007199254740993,12,x\n\"3\",2,2,,\"a\nb\"\n");
+    put(dir.path(), "t.csv", &text);
+    let sql = "SELECT sql FROM sqlite_schema";
+    for (file, name, expect) in [
+        ("plain.csv", "plain", "INTEGER, \"real\" REAL, \"large\" REAL, \"late\" TEXT"),
+        ("t.csv", "t", "REAL, \"real\" REAL, \"large\" TEXT, \"late\" INTEGER"),
+    ] {
+        let told = shoal(dir.path(), &["import", file, "a.db"]);
+        assert_eq!(told.ok(), "");
+        let table = format!("CREATE TABLE \"{name}\"(\n\"whole\" {expect}, \"code\" TEXT)\n");
+        assert!(ask(dir.path(), "a.db", sql).contains(&table), "{}", ask(dir.path(), "a.db", sql));
+    }
+    let sql =
+        "SELECT count(*), sum(whole), max(real), max(large), max(late), sum(length(code)) FROM t";
+    let sums = "60002|1799970003.25|59999.5|9999.5|12|420004\n";
+    assert_eq!(ask(dir.path(), "a.db", sql), sums);
+    let last = "SELECT rowid, whole, real, large, late, code FROM t WHERE rowid > 60000";
+    let rows = "60001|0.25|7.0|9007199254740993|12|x\n60002|3.0|2.0|2||a\nb\n";
+    assert_eq!(ask(dir.path(), "a.db", last), rows);
+    // A type said by the user stays, and its fault is told with its line.
+    let told = shoal(dir.path(), &["import", "t.csv", "a.db", "u", "--types", "whole=integer"]);
+    assert!(told.stderr.contains("line 60002, column whole"), "{}", told.stderr);
+    assert_eq!(ask(dir.path(), "a.db", "SELECT count(*) FROM sqlite_schema"), "2\n");
+    if let Some(verdict) = sqlite3(dir.path(), &["a.db", "PRAGMA integrity_check"], b"") {
+        assert_eq!(verdict.ok(), "ok\n");
+    }
+}
+
 #[test]
 fn every_option_of_import() {
     let dir = tempfile::tempdir().unwrap();

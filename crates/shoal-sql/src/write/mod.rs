@@ -8,6 +8,7 @@
 mod actions;
 mod alter;
 mod analyze;
+mod bulk_loader;
 mod change;
 mod constraints;
 mod create_index;
@@ -44,6 +45,7 @@ mod virtual_table;
 
 use shoal_store::Transaction;
 
+pub use bulk_loader::{BulkLoader, RowEncoder};
 pub(crate) use home::needs_temp;
 pub(crate) use reserved::refuse_reserved;
 pub use table_writer::TableWriter;
