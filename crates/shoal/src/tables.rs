@@ -237,6 +237,11 @@ pub(crate) fn chunk_ids(doc: i64) -> RangeInclusive<i64> {
     first..=first + POSITION_MAX
 }
 
+/// The document of the chunk with this rowid.
+pub(crate) fn doc_of_chunk(rowid: i64) -> i64 {
+    rowid >> POSITION_BITS
+}
+
 /// The end of the chunks of document `doc`.
 ///
 /// Cost: one descent.

@@ -432,3 +432,40 @@ fn a_difference_from_nothing() {
     let why = refused(&mut database, "SELECT * FROM document_diff('d', 5)");
     assert!(why.contains("heads are hashes of changes"), "{why}");
 }
+
+#[test]
+fn one_change_among_many_documents() {
+    let mut database = open();
+    let mut heads = Vec::new();
+    for number in 0..80 {
+        let mut note = database.open_or_create(&format!("d/{number}")).unwrap();
+        import(&mut note, &format!(r#"{{"n": {number}}}"#));
+        database.commit(&mut note).unwrap();
+        heads.push(hex(&note));
+        edit(&mut note, |transaction| transaction.put(&ROOT, "n", -1_i64).unwrap());
+        database.commit(&mut note).unwrap();
+    }
+    let then = |head: &str| format!("SELECT name, json ->> '$.n' FROM documents AS OF '{head}'");
+    for _ in 0..2 {
+        for number in [3, 42, 79] {
+            let expected = [format!("d/{number}|{number}")];
+            assert_eq!(rows(&mut database, &then(&heads[number])), expected);
+            assert_eq!(rows(&mut database, &then(&heads[number][..16])), expected);
+        }
+    }
+    // Documents go on: what was remembered of them is of another state.
+    let mut note = database.open_document("d/7").unwrap();
+    edit(&mut note, |transaction| transaction.put(&ROOT, "n", 700_i64).unwrap());
+    database.commit(&mut note).unwrap();
+    assert_eq!(rows(&mut database, &then(&hex(&note))), ["d/7|700"]);
+    database.copy("d/42", "e/42").unwrap();
+    assert_eq!(rows(&mut database, &then(&heads[42])), ["d/42|42", "e/42|42"]);
+    database.compact("d/42").unwrap();
+    database.remove("e/42").unwrap();
+    assert_eq!(rows(&mut database, &then(&heads[42])), ["d/42|42"]);
+    let both = format!("{},{}", heads[1], heads[2]);
+    assert_eq!(rows(&mut database, &then(&both)), ["d/1|1", "d/2|2"]);
+    let unknown = "ab".repeat(32);
+    assert!(refused(&mut database, &then(&unknown)).contains("no document has such a change"));
+    assert!(refused(&mut database, &then(&unknown)).contains("no document has such a change"));
+}

@@ -74,10 +74,12 @@ impl Base {
     /// The hash of a row; zeros where the changes cannot be rebuilt.
     pub(super) fn hash_at(&self, row: usize) -> ChangeHash {
         let is = |head: &&(ChangeHash, u32)| head.1 as usize == row;
-        match self.heads.iter().find(is).filter(|_| !self.is_hashed()) {
-            Some((hash, _)) => *hash,
-            None => self.known_hashes().get(row).copied().unwrap_or(ChangeHash([0; 32])),
+        if !self.is_hashed()
+            && let Some((hash, _)) = self.heads.iter().find(is)
+        {
+            return *hash;
         }
+        self.known_hashes().get(row).copied().unwrap_or(ChangeHash([0; 32]))
     }
 
     pub(super) fn place_of(&self, hash: &ChangeHash) -> Option<u32> {

@@ -15,8 +15,8 @@ impl ChangeGraph {
         places.into_iter().filter_map(|place| self.inner.change_at(place)).collect()
     }
 
-    /// The hashes of the changes neither among `heads` nor among their ancestors.
-    pub(crate) fn hashes_since(&self, heads: &[ChangeHash]) -> Vec<ChangeHash> {
+    /// The hashes of the changes neither among `heads` nor among their ancestors, the last first.
+    pub fn hashes_since(&self, heads: &[ChangeHash]) -> Vec<ChangeHash> {
         let mut hashes = Vec::new();
         self.inner.visit_since(heads, |place| hashes.push(self.inner.hash_at(place)));
         hashes

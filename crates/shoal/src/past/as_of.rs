@@ -1,5 +1,6 @@
 //! `documents`, and the module behind `table AS OF heads`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use shoal_crdt::{Document, ROOT};
@@ -10,7 +11,7 @@ use shoal_sql::{
 
 use super::functions::sql_error;
 use super::heads::Heads;
-use super::library::{DocName, Library, ask, names};
+use super::library::{DocName, Library, ask, ends, names};
 use super::stored;
 use super::values::json;
 use crate::tables::{DOC, DOCUMENTS, heads_of_value};
@@ -117,10 +118,19 @@ impl AsOf {
             return Ok(found);
         }
         let mut missing: Vec<usize> = (0..heads.len()).collect();
-        for doc in names(context, None)? {
+        let names = names(context, None)?;
+        let ends = if names.is_empty() { BTreeMap::new() } else { ends(context)? };
+        for doc in names {
             context.check()?;
+            let end = ends.get(&doc.id);
+            if !self.library.may_have(doc.id, end, &heads) {
+                continue;
+            }
             let document = self.library.document(context, doc.id)?;
             let of_doc = heads.within(&document)?;
+            if let Some(end) = end {
+                self.library.remember(doc.id, end, &document);
+            }
             missing.retain(|place| !of_doc.iter().any(|(at, _)| at == place));
             if !of_doc.is_empty() && is_chosen(&doc.name)? {
                 let hashes = of_doc.into_iter().map(|(_, hash)| hash).collect();

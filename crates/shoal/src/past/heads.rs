@@ -74,7 +74,7 @@ impl Heads {
                 found.extend(hash.map(|hash| (place, hash)));
                 continue;
             }
-            let named = document.changes().map(|change| change.hash());
+            let named = document.graph().hashes_since(&[]).into_iter();
             let mut named = named.filter(|hash| begins(hash, head));
             if let Some(hash) = named.next() {
                 if named.next().is_some() {
@@ -84,6 +84,20 @@ impl Heads {
             }
         }
         Ok(found)
+    }
+
+    /// False where none of them is among hashes with these first eight bytes, ascending.
+    pub(crate) fn may_be_among(&self, firsts: &[u64]) -> bool {
+        self.0.iter().any(|head| {
+            let digits = &head[..head.len().min(16)];
+            let bound = |fill: &str| {
+                let padded = format!("{digits}{}", fill.repeat(16 - digits.len()));
+                u64::from_str_radix(&padded, 16).unwrap_or(0)
+            };
+            let (least, most) = (bound("0"), bound("f"));
+            let at = firsts.partition_point(|first| *first < least);
+            firsts.get(at).is_some_and(|first| *first <= most)
+        })
     }
 
     /// All of them in one document.

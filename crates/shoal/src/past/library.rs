@@ -3,14 +3,17 @@
 //! A statement reads documents in its own transaction. A document kept from before serves when the
 //! end of its chunks is the same, and is carried on with the chunks behind it when there are more:
 //! the past of a document is asked for often, and reading 50,000 changes takes longer than any
-//! answer about them.
+//! answer about them. A whole hash names one document of many: those read before without such a
+//! change are not read again.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use shoal_crdt::Document;
 use shoal_history::{ActorId, ChangeHash};
 use shoal_sql::{ModuleContext, Value};
 
+use super::heads::Heads;
 use crate::Error;
 use crate::intake::Intake;
 use crate::tables::{self, CHUNK, Last, heads_of_value};
@@ -19,10 +22,23 @@ use crate::tables::{self, CHUNK, Last, heads_of_value};
 const DOCUMENTS_MAX: usize = 64;
 const OPS_MAX: u64 = 4 << 20;
 
-/// The documents read last by statements of one connection, the latest first.
+/// Hashes remembered, of all documents together.
+const HASHES_MAX: usize = 4 << 20;
+
+/// The documents read last by statements of one connection, the latest first; of many more, which
+/// changes they have.
 #[derive(Debug, Default)]
 pub(crate) struct Library {
     kept: Mutex<Vec<Kept>>,
+    known: Mutex<Known>,
+}
+
+/// The changes of documents, by their ids: the end of the chunks, and the first eight bytes of each
+/// hash, ascending.
+#[derive(Debug, Default)]
+struct Known {
+    documents: BTreeMap<i64, (Last, Vec<u64>)>,
+    hashes: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -89,7 +105,60 @@ pub(crate) fn names(
     Ok(names)
 }
 
+/// The ends of the chunks of all documents. Cost: a row for each chunk, without its bytes.
+pub(crate) fn ends(context: &ModuleContext<'_>) -> Result<BTreeMap<i64, Last>, Error> {
+    let mut ends: BTreeMap<i64, (i64, Value, u64)> = BTreeMap::new();
+    let sql = "SELECT id, heads, waiting FROM main._shoal_chunk ORDER BY id";
+    ask(context, sql, &[], |row| {
+        let [Value::Int(rowid), heads, Value::Int(waiting)] = row else {
+            return Err(Error::Layout { table: CHUNK });
+        };
+        ends.insert(tables::doc_of_chunk(*rowid), (*rowid, heads.clone(), waiting.unsigned_abs()));
+        Ok(())
+    })?;
+    let ends = ends.into_iter().map(|(doc, (rowid, heads, waiting))| {
+        let heads = heads_of_value(heads.as_ref(), CHUNK, rowid)?;
+        let position = rowid - tables::chunk_ids(doc).start();
+        Ok((doc, Last { position, heads, waiting }))
+    });
+    ends.collect()
+}
+
 impl Library {
+    /// False for a document known to have none of the changes named, with its chunks ending at
+    /// `end`. Cost: a search, without the document.
+    pub(crate) fn may_have(&self, doc: i64, end: Option<&Last>, heads: &Heads) -> bool {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        match (known.documents.get(&doc), end) {
+            (Some((last, firsts)), Some(end)) if last == end => heads.may_be_among(firsts),
+            _ => true,
+        }
+    }
+
+    /// Remembers the changes of a document, which was read with its chunks ending at `end`.
+    pub(crate) fn remember(&self, doc: i64, end: &Last, document: &Document) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.documents.get(&doc).is_some_and(|(last, _)| last == end) {
+            return;
+        }
+        let hashes = document.graph().hashes_since(&[]).into_iter();
+        let first = |hash: ChangeHash| {
+            hash.0.first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+        };
+        let mut firsts: Vec<u64> = hashes.map(first).collect();
+        firsts.sort_unstable();
+        known.hashes += firsts.len();
+        if let Some((_, before)) = known.documents.insert(doc, (end.clone(), firsts)) {
+            known.hashes -= before.len();
+        }
+        // Whatever is forgotten is read again when asked for.
+        while known.hashes > HASHES_MAX
+            && let Some((_, (_, oldest))) = known.documents.pop_first()
+        {
+            known.hashes -= oldest.len();
+        }
+    }
+
     /// The document of an id, as the statement's transaction has it.
     pub(crate) fn document(
         &self,
