@@ -497,6 +497,9 @@ fn sql_reads_the_past() {
     let diff = sql(&format!("SELECT * FROM document_diff('list/bag', '{before}')"));
     assert_eq!(diff, "/items/0/packed|put|0|1\n");
     assert_eq!(sql("SELECT seq, ops > 0 FROM document_history('list/bag')").lines().count(), 2);
+    let update =
+        format!("UPDATE bag AT '{before}' SET what = 'warm ' || what RETURNING what, packed");
+    assert_eq!(sql(&update), "warm boots|1\n");
     let wrong = shoal(dir, &["sql", "a.db", "SELECT * FROM bag AS OF 'abcdef0123'"]).error();
     assert!(wrong.contains("no document has such a change"), "{wrong}");
 }
