@@ -304,12 +304,6 @@ impl ColumnPlace {
     }
 }
 
-/// The integer of a serial type of one byte at the start of `body`; `None` for anything else.
-#[inline(always)]
-pub(crate) fn int_of(serial: u8, body: &[u8]) -> Option<i64> {
-    ColumnPlace::new(u32::from(serial), 0).int(body)
-}
-
 /// A number near the end, without eight bytes to read.
 #[cold]
 fn short_word(rest: &[u8], serial: u32) -> Option<i64> {

@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 
-use crate::column::int_of;
 use crate::{Collation, Corrupt, Record, ValueRef};
 
 /// How one column of an index key is ordered.
@@ -52,6 +51,26 @@ impl KeyColumn {
         TEXT | u64::from_be_bytes(first) >> 2
     }
 }
+
+/// The integer of a serial type of one byte at the start of `body`, which seldom goes on behind it;
+/// `None` for anything else.
+#[inline(always)]
+fn int_in(serial: u8, body: &[u8]) -> Option<i64> {
+    Some(match (serial, body) {
+        (1, [a, ..]) => i64::from(a.cast_signed()),
+        (2, [a, b, ..]) => i64::from(i16::from_be_bytes([*a, *b])),
+        (3, [a, b, c, ..]) => i64::from(i32::from_be_bytes([*a, *b, *c, 0]) >> 8),
+        (4, [a, b, c, d, ..]) => i64::from(i32::from_be_bytes([*a, *b, *c, *d])),
+        (5, [a, b, c, d, e, f, ..]) => i64::from_be_bytes([*a, *b, *c, *d, *e, *f, 0, 0]) >> 16,
+        (6, [a, b, c, d, e, f, g, h, ..]) => i64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]),
+        (8, _) => 0,
+        (9, _) => 1,
+        _ => return None,
+    })
+}
+
+/// Bytes of the serial types of integers; `int_in` knows which of them are none.
+const INT_LENGTHS: [u8; 10] = [0, 1, 2, 3, 4, 6, 8, 8, 0, 0];
 
 /// Two bits in front of a prefix: NULL has none of them.
 const NUMBER: u64 = 1 << 62;
@@ -135,7 +154,7 @@ impl KeyOrder {
         let body = payload.get(usize::from(header)..)?;
         let column = self.column(0);
         let order = match wanted {
-            ValueRef::Int(wanted) => int_of(serial, body)?.cmp(&wanted),
+            ValueRef::Int(wanted) => int_in(serial, body)?.cmp(&wanted),
             ValueRef::Text(wanted) if column.collation == Collation::Binary => {
                 if serial < 13 || serial & 1 == 0 {
                     return None;
@@ -149,6 +168,9 @@ impl KeyOrder {
 
     #[inline(never)]
     fn compare_each(&self, payload: &[u8], key: &[ValueRef<'_>]) -> Result<Ordering, Corrupt> {
+        if let Some(order) = self.compare_short(payload, key) {
+            return Ok(order);
+        }
         let mut values = Record::new(payload)?.values();
         for (index, wanted) in key.iter().enumerate() {
             let Some(value) = values.next() else {
@@ -160,6 +182,38 @@ impl KeyOrder {
             }
         }
         Ok(Ordering::Equal)
+    }
+
+    /// The order of a record whose header has a byte for each column and whose columns up to the
+    /// deciding one are integers or texts compared byte by byte. `None` for any other.
+    #[inline]
+    fn compare_short(&self, payload: &[u8], key: &[ValueRef<'_>]) -> Option<Ordering> {
+        let [header @ 1..0x80, ..] = *payload else { return None };
+        let (header, mut body) = payload.split_at_checked(usize::from(header))?;
+        let types = &header[1..];
+        for (index, wanted) in key.iter().enumerate() {
+            let Some(&serial @ 0..0x80) = types.get(index) else { return None };
+            let column = self.column(index);
+            let (order, length) = match *wanted {
+                ValueRef::Int(wanted) => {
+                    let length = *INT_LENGTHS.get(usize::from(serial))?;
+                    (int_in(serial, body)?.cmp(&wanted), usize::from(length))
+                }
+                ValueRef::Text(wanted) if column.collation == Collation::Binary => {
+                    if serial < 13 || serial & 1 == 0 {
+                        return None;
+                    }
+                    let length = usize::from(serial - 13) / 2;
+                    (body.get(..length)?.cmp(wanted), length)
+                }
+                _ => return None,
+            };
+            if order.is_ne() {
+                return Some(if column.descending { order.reverse() } else { order });
+            }
+            body = body.get(length..)?;
+        }
+        Some(Ordering::Equal)
     }
 
     /// Returns the order of two values of column `index`.

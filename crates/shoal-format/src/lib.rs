@@ -41,6 +41,6 @@ pub use own_collation::OwnCollation;
 pub use page::{Page, PageKind};
 pub use page_edit::PageEdit;
 pub use pgno::Pgno;
-pub use record::{Record, Values, encode_record, encode_values};
+pub use record::{Record, RecordSize, Values, encode_record, encode_values, write_record};
 pub use utf16::ByteOrder;
 pub use value::{Collation, ValueRef};

@@ -170,6 +170,46 @@ impl<'a> PageEdit<'a> {
         Ok(true)
     }
 
+    /// Takes room for a cell of `size` bytes behind all others, from the gap, and gives its bytes,
+    /// all of which are to be written. `None` when the gap is too small; nothing changed then.
+    ///
+    /// # Errors
+    /// As [`PageEdit::insert`].
+    #[inline]
+    pub fn push_cell(&mut self, size: usize) -> Result<Option<&mut [u8]>, Corrupt> {
+        let page = self.page();
+        let (gap, count) = (page.gap()?, page.cell_count());
+        let taken = size.max(MIN_SIZE);
+        if gap.len() < taken + 2 {
+            return Ok(None);
+        }
+        let offset = gap.end - taken;
+        self.bytes[gap.start..gap.start + 2].copy_from_slice(&(offset as u16).to_be_bytes());
+        self.header_edit().cell_count((count + 1) as u16).content_start(offset as u16);
+        self.bytes[offset + size..offset + taken].fill(0);
+        Ok(Some(&mut self.bytes[offset..offset + size]))
+    }
+
+    /// Writes `payload` over that of leaf cell `index`. False when the lengths differ, when the old
+    /// one goes on on other pages, and on interior pages; nothing changed then.
+    ///
+    /// # Errors
+    /// [`Corrupt`] for a broken cell.
+    pub fn overwrite(&mut self, index: usize, payload: &[u8]) -> Result<bool, Corrupt> {
+        let page = self.page();
+        let known = match page.kind() {
+            PageKind::TableLeaf => page.table_leaf(index)?.payload,
+            PageKind::IndexLeaf => page.index(index)?.payload,
+            PageKind::TableInterior | PageKind::IndexInterior => return Ok(false),
+        };
+        if known.overflow.is_some() || known.local.len() != payload.len() {
+            return Ok(false);
+        }
+        let start = page.offset_of(known.local);
+        self.bytes[start..start + payload.len()].copy_from_slice(payload);
+        Ok(true)
+    }
+
     #[inline]
     fn write_cell(&mut self, offset: usize, size: usize, head: &[u8], tail: &[u8]) {
         let (middle, end) = (offset + head.len(), offset + head.len() + tail.len());
@@ -184,17 +224,16 @@ impl<'a> PageEdit<'a> {
         let page = self.page();
         let gap = page.gap()?;
         let wanted = size + 2;
-        if page.header().first_freeblock() == 0 && gap.len() >= wanted {
-            return Ok(Some(Room::Gap(gap.end)));
-        }
-        if page.free_bytes()? < wanted {
-            return Ok(None);
-        }
-        if let Some(block) = self.find_block(size)? {
+        if page.header().first_freeblock() != 0
+            && let Some(block) = self.find_block(size)?
+        {
             return Ok(Some(block));
         }
         if gap.len() >= wanted {
             return Ok(Some(Room::Gap(gap.end)));
+        }
+        if page.free_bytes()? < wanted {
+            return Ok(None);
         }
         self.pack(scratch)?;
         let gap = self.page().gap()?;

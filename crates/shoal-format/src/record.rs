@@ -246,6 +246,86 @@ pub fn encode_values<'v>(
     out.truncate(start + header_len + body);
 }
 
+/// The size of a record to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordSize {
+    header: usize,
+    total: usize,
+}
+
+impl RecordSize {
+    /// The size of the record of `values`.
+    #[inline]
+    pub fn of(values: &[ValueRef<'_>], schema_format: u32) -> RecordSize {
+        let constants = schema_format >= 4;
+        let (mut header, mut body) = (1, 0);
+        for value in values {
+            let (serial, length) = serial_type(*value, constants);
+            header += if serial < 0x80 { 1 } else { varint::len(serial) };
+            body += length;
+        }
+        if header >= 0x80 {
+            // The header's length counts its own varint, which may grow by counting itself.
+            let types = header - 1;
+            while types + varint::len(header as u64) != header {
+                header = types + varint::len(header as u64);
+            }
+        }
+        RecordSize { header, total: header + body }
+    }
+
+    /// Bytes of the whole record.
+    #[inline]
+    pub fn total(self) -> usize {
+        self.total
+    }
+}
+
+/// Writes the record of `values` into `out`, which has [`RecordSize::total`] bytes.
+///
+/// # Panics
+/// When `size` is another record's and `out` too short.
+#[inline]
+pub fn write_record(values: &[ValueRef<'_>], schema_format: u32, size: RecordSize, out: &mut [u8]) {
+    let constants = schema_format >= 4;
+    let (header, mut body) = out.split_at_mut(size.header);
+    let mut types = varint::write(size.header as u64, header);
+    for value in values {
+        let (serial, length) = serial_type(*value, constants);
+        if serial < 0x80 {
+            header[types] = serial as u8;
+            types += 1;
+        } else {
+            types += varint::write(serial, &mut header[types..]);
+        }
+        let (place, rest) = body.split_at_mut(length);
+        body = rest;
+        match *value {
+            ValueRef::Int(int) => write_int(int, place),
+            ValueRef::Real(real) if length > 0 => {
+                place.copy_from_slice(&(real + 0.0).to_bits().to_be_bytes());
+            }
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => place.copy_from_slice(bytes),
+            _ => {}
+        }
+    }
+}
+
+/// Writes the last bytes of an integer, as many as there are places: 0, 1, 2, 3, 4, 6 or 8.
+#[inline]
+fn write_int(int: i64, out: &mut [u8]) {
+    let bytes = int.to_be_bytes();
+    match out {
+        [a] => *a = bytes[7],
+        [_, _] => out.copy_from_slice(&bytes[6..]),
+        [_, _, _] => out.copy_from_slice(&bytes[5..]),
+        [_, _, _, _] => out.copy_from_slice(&bytes[4..]),
+        [_, _, _, _, _, _] => out.copy_from_slice(&bytes[2..]),
+        [_, _, _, _, _, _, _, _] => out.copy_from_slice(&bytes),
+        _ => {}
+    }
+}
+
 /// Serial type and body length of a value to be written.
 #[inline]
 fn serial_type(value: ValueRef<'_>, constants: bool) -> (u64, usize) {
@@ -281,6 +361,13 @@ mod tests {
     fn encode(values: &[ValueRef<'_>]) -> Vec<u8> {
         let mut out = Vec::new();
         encode_record(values, 4, &mut out);
+        for format in [1, 4] {
+            let (mut vector, size) = (Vec::new(), RecordSize::of(values, format));
+            encode_record(values, format, &mut vector);
+            let mut bytes = vec![0xaa; size.total()];
+            write_record(values, format, size, &mut bytes);
+            assert_eq!(bytes, vector, "{values:?}");
+        }
         out
     }
 

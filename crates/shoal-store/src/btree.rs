@@ -5,12 +5,14 @@ mod balance;
 mod content;
 mod fill;
 mod index;
+mod rows;
 mod table;
 mod trail;
 mod whole;
 
 pub use append::NewEntry;
 pub use fill::TreeFill;
+pub use rows::{ChangedEntry, RowPlace};
 pub use whole::{BtreeKind, TreePages};
 
 use shoal_format::cell::{MIN_SIZE, push_leaf_head};

@@ -284,7 +284,8 @@ impl Transaction {
     }
 
     pub(crate) fn changes_mut(&mut self) -> Result<&mut Changes, Error> {
-        self.changes.as_deref_mut().ok_or(Error::Misuse("a transaction that may not write was to"))
+        let misuse = || Error::Misuse("a transaction that may not write was to");
+        self.changes.as_deref_mut().ok_or_else(misuse)
     }
 
     /// Runs `work`, a change of the database. After a failure halfway the transaction refuses
@@ -338,26 +339,39 @@ impl Transaction {
 
     /// Returns page `pgno` to be changed.
     pub(crate) fn edit(&mut self, pgno: Pgno) -> Result<&mut [u8], Error> {
-        if self.changes_mut()?.get(pgno).is_none() {
+        self.changes_mut()?.forget_tail(pgno);
+        self.edit_in_place(pgno)
+    }
+
+    /// As [`Transaction::edit`] for a change that leaves the end of a tree where it is.
+    fn edit_in_place(&mut self, pgno: Pgno) -> Result<&mut [u8], Error> {
+        if !self.changes_mut()?.dirty.contains_key(&pgno) {
             let bytes = self.page(pgno)?.into();
             self.changes_mut()?.put(pgno, bytes);
         }
         let changes = self.changes_mut()?;
-        changes.forget_tail(pgno);
         changes.keep(pgno);
         let dirty = changes.dirty.get_mut(&pgno).expect("it was put there above");
         // Copies the page when a savepoint still has the old version.
         Ok(Arc::make_mut(&mut dirty.bytes))
     }
 
-    /// Returns b-tree page `pgno` for changing. A page not changed before is checked as a whole.
+    /// Returns b-tree page `pgno` for changing. A page not changed before is checked as a whole,
+    /// unless the process checked or wrote it already.
     pub(crate) fn edit_btree(&mut self, pgno: Pgno) -> Result<PageEdit<'_>, Error> {
+        self.changes_mut()?.forget_tail(pgno);
+        self.edit_btree_in_place(pgno)
+    }
+
+    /// As [`Transaction::edit_btree`] for a change that leaves the end of a tree where it is.
+    pub(crate) fn edit_btree_in_place(&mut self, pgno: Pgno) -> Result<PageEdit<'_>, Error> {
         let usable = self.usable();
-        if self.changes_mut()?.get(pgno).is_none() {
+        if !self.changes_mut()?.dirty.contains_key(&pgno) && !self.snapshot.is_checked(pgno) {
             self.btree_page(pgno)?.check()?;
+            self.snapshot.note_checked(pgno);
         }
         let wipes = self.secure_delete() != SecureDelete::Off;
-        Ok(PageEdit::new(self.edit(pgno)?, pgno, usable)?.wiping(wipes))
+        Ok(PageEdit::new(self.edit_in_place(pgno)?, pgno, usable)?.wiping(wipes))
     }
 
     /// Replaces the content of page `pgno` by zeroes and lets `fill` write the new content. Unless

@@ -11,7 +11,7 @@
 //! pages missing from the image are read: the places may change while the state does not.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustc_hash::FxHashMap;
@@ -83,9 +83,24 @@ impl<T> Trees<T> {
 #[derive(Debug)]
 enum Pages {
     /// By number; place 0 stays empty.
-    Read(Vec<OnceLock<Arc<[u8]>>>),
+    Read(Vec<Slot>),
     /// In the mapping of the asking transaction.
     Mapped,
+}
+
+/// A page's place in an image.
+#[derive(Debug, Default)]
+struct Slot {
+    bytes: OnceLock<Arc<[u8]>>,
+    /// True for a page of a b-tree that was checked as a whole, changes of this process included.
+    is_checked: AtomicBool,
+}
+
+impl Clone for Slot {
+    fn clone(&self) -> Slot {
+        let is_checked = AtomicBool::new(self.is_checked.load(Ordering::Relaxed));
+        Slot { bytes: self.bytes.clone(), is_checked }
+    }
 }
 
 /// The pages readable by one transaction.
@@ -121,6 +136,25 @@ impl Snapshot {
         mapping.get(start..start + size)
     }
 
+    /// True for a page of a b-tree that is known to be whole.
+    pub(crate) fn is_checked(&self, pgno: Pgno) -> bool {
+        match &self.image.pages {
+            Pages::Read(slots) => slots
+                .get(pgno.get() as usize)
+                .is_some_and(|slot| slot.is_checked.load(Ordering::Relaxed)),
+            Pages::Mapped => false,
+        }
+    }
+
+    /// Notes that a page of a b-tree is whole.
+    pub(crate) fn note_checked(&self, pgno: Pgno) {
+        if let Pages::Read(slots) = &self.image.pages
+            && let Some(slot) = slots.get(pgno.get() as usize)
+        {
+            slot.is_checked.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Reads page `pgno`, a page of the file.
     #[cold]
     pub(crate) fn load(&self, store: &Inner, pgno: Pgno) -> Result<&[u8], Error> {
@@ -139,7 +173,7 @@ impl Image {
     /// An image of `file` whose pages are read when they are first asked for.
     pub(crate) fn read(file: &FileState) -> Image {
         let mut slots = Vec::new();
-        slots.resize_with(slot_count(file), OnceLock::new);
+        slots.resize_with(slot_count(file), Slot::default);
         let image = Image::new(file, Pages::Read(slots));
         if file.page_count == 0 {
             image.keep(Pgno::FIRST, file.first_page().bytes);
@@ -206,7 +240,7 @@ impl Image {
     #[inline(always)]
     fn get(&self, pgno: Pgno) -> Option<&[u8]> {
         match &self.pages {
-            Pages::Read(slots) => slots.get(pgno.get() as usize)?.get().map(|bytes| &**bytes),
+            Pages::Read(slots) => slots.get(pgno.get() as usize)?.bytes.get().map(|it| &**it),
             Pages::Mapped => None,
         }
     }
@@ -233,7 +267,7 @@ impl Image {
     fn keep(&self, pgno: Pgno, bytes: Arc<[u8]>) {
         if let Pages::Read(slots) = &self.pages
             && let Some(slot) = slots.get(pgno.get() as usize)
-            && slot.set(bytes).is_ok()
+            && slot.bytes.set(bytes).is_ok()
         {
             self.kept.fetch_add(1, Ordering::Relaxed);
         }
@@ -247,6 +281,17 @@ impl Image {
         before: Arc<Image>,
         file: &FileState,
         changed: impl Iterator<Item = Pgno>,
+    ) -> Image {
+        Image::next(before, file, changed, false)
+    }
+
+    /// As [`Image::after`]; `own` for changes of this process, after which a checked page is one
+    /// still.
+    fn next(
+        before: Arc<Image>,
+        file: &FileState,
+        changed: impl Iterator<Item = Pgno>,
+        own: bool,
     ) -> Image {
         if before.page_size != file.header.page_size || before.is_mapped() {
             return Image::read(file);
@@ -264,11 +309,14 @@ impl Image {
         if let Pages::Read(slots) = &mut image.pages {
             let count = slot_count(file);
             let cut = slots.get(count..).unwrap_or_default();
-            kept -= cut.iter().filter(|slot| slot.get().is_some()).count();
-            slots.resize_with(count, OnceLock::new);
+            kept -= cut.iter().filter(|slot| slot.bytes.get().is_some()).count();
+            slots.resize_with(count, Slot::default);
             for pgno in &changed {
-                let slot = slots.get_mut(pgno.get() as usize);
-                kept -= usize::from(slot.and_then(OnceLock::take).is_some());
+                let Some(slot) = slots.get_mut(pgno.get() as usize) else { continue };
+                kept -= usize::from(slot.bytes.take().is_some());
+                if !own {
+                    slot.is_checked = AtomicBool::new(false);
+                }
             }
         }
         image.kept = AtomicUsize::new(kept);
@@ -284,7 +332,7 @@ impl Image {
         pages: &[PageRef],
         stored: &[Arc<[u8]>],
     ) -> Image {
-        let image = Image::after(before, file, pages.iter().map(|page| page.pgno));
+        let image = Image::next(before, file, pages.iter().map(|page| page.pgno), true);
         let usable = file.header.usable();
         for (place, page) in pages.iter().enumerate() {
             let bytes = match stored.get(place) {

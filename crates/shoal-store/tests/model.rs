@@ -10,7 +10,7 @@ use std::path::Path;
 use common::{SCHEMA, ask_sqlite, database, open, orders, record, root};
 use proptest::prelude::*;
 use shoal_store::vfs::MemVfs;
-use shoal_store::{Access, Mode, NewEntry, Pgno, Transaction, ValueRef};
+use shoal_store::{Access, ChangedEntry, Mode, NewEntry, Pgno, Transaction, ValueRef};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -68,15 +68,65 @@ impl Pair {
         [record(&[a, ValueRef::Int(rowid)]), record(&[b, a, ValueRef::Int(rowid)])]
     }
 
+    /// True where a row but that of `rowid` has a text equal to this one in the first index.
+    fn is_shared(&self, rowid: Option<i64>, text: &[u8]) -> bool {
+        let order = &orders()[0];
+        let same = |known: &[u8]| {
+            order.compare_column(0, ValueRef::Text(known), ValueRef::Text(text)).is_eq()
+        };
+        self.model.iter().any(|(&known, row)| Some(known) != rowid && same(&row.0))
+    }
+
+    /// Puts a new row into all trees where no other has its text; false where one has.
+    fn put_unique(&mut self, rowid: i64, row: &Row, bytes: &[u8]) -> bool {
+        let (entries, orders) = (Self::entries(rowid, row), orders());
+        let new = self.indexes.into_iter().zip(&entries).zip(&orders).zip([1, 0]);
+        let new =
+            new.map(|(((root, record), order), unique)| NewEntry { root, record, order, unique });
+        let is_done = self.txn.insert_new_row(self.table, rowid, bytes, new).unwrap();
+        assert_eq!(is_done, !self.is_shared(None, &row.0));
+        is_done
+    }
+
+    /// Replaces a row and its entries at once; false where another one has its text.
+    fn replace(&mut self, rowid: i64, old: &Row, row: &Row, bytes: &[u8]) -> bool {
+        let (before, after, orders) =
+            (Self::entries(rowid, old), Self::entries(rowid, row), orders());
+        let mut payload = Vec::new();
+        let place = self.txn.row_place(self.table, rowid, &mut payload).unwrap().unwrap();
+        assert_eq!(payload, record(&[ValueRef::Text(&old.0), ValueRef::Blob(&old.1)]));
+        let changed = (0..2).filter(|&at| before[at] != after[at]).map(|at| ChangedEntry {
+            root: self.indexes[at],
+            before: &before[at],
+            after: &after[at],
+            order: &orders[at],
+            unique: usize::from(at == 0),
+        });
+        let is_done = self.txn.update_row(&place, bytes, changed).unwrap();
+        // The old entry of the row counts as another.
+        assert_eq!(is_done, before[0] == after[0] || !self.is_shared(None, &row.0));
+        is_done
+    }
+
     fn put(&mut self, rowid: i64, row: Row) {
-        self.remove_entries(rowid);
         let bytes = record(&[ValueRef::Text(&row.0), ValueRef::Blob(&row.1)]);
+        let is_done = match self.model.get(&rowid).cloned() {
+            Some(old) if rowid % 3 != 1 => self.replace(rowid, &old, &row, &bytes),
+            None if rowid % 3 != 1 => self.put_unique(rowid, &row, &bytes),
+            _ => false,
+        };
+        if is_done {
+            self.model.insert(rowid, row);
+            return;
+        }
+        self.remove_entries(rowid);
         let (entries, orders) = (Self::entries(rowid, &row), orders());
         // Every other row goes into all trees at once.
         let at_once = rowid % 2 == 0;
         if at_once {
             let new = self.indexes.into_iter().zip(&entries).zip(&orders);
-            let new = new.map(|((root, record), order)| NewEntry { root, record, order });
+            let new =
+                new.map(|((root, record), order)| NewEntry { root, record, order, unique: 0 });
             self.txn.insert_row(self.table, rowid, &bytes, new).unwrap();
         } else {
             self.txn.table_insert(self.table, rowid, &bytes).unwrap();
@@ -102,6 +152,18 @@ impl Pair {
     }
 
     fn delete(&mut self, rowid: i64) {
+        let mut payload = Vec::new();
+        if rowid % 3 == 0
+            && let Some(place) = self.txn.row_place(self.table, rowid, &mut payload).unwrap()
+        {
+            let row = self.model.remove(&rowid).unwrap();
+            let (entries, orders) = (Self::entries(rowid, &row), orders());
+            let gone = self.indexes.into_iter().zip(&entries).zip(&orders);
+            let gone =
+                gone.map(|((root, record), order)| NewEntry { root, record, order, unique: 0 });
+            assert!(self.txn.delete_row(&place, gone.clone()).unwrap());
+            return;
+        }
         self.remove_entries(rowid);
         let was_there = self.model.remove(&rowid).is_some();
         assert_eq!(self.txn.table_delete(self.table, rowid).unwrap(), was_there);

@@ -114,7 +114,8 @@ fn a_row_goes_into_all_of_its_trees_or_into_none() {
     let mut put = |rowid: i64, a: &[u8], last: Pgno| {
         let values = [ValueRef::Text(a), ValueRef::Null];
         let entry = record(&[values[0], ValueRef::Int(rowid)]);
-        let entries = [index, last].map(|root| NewEntry { root, record: &entry, order: &order });
+        let entries =
+            [index, last].map(|root| NewEntry { root, record: &entry, order: &order, unique: 0 });
         let many = if last == index { &entries[..1] } else { &entries[..] };
         let done = txn.insert_row(table, rowid, &record(&values), many.iter().copied());
         let is_there = txn.table(table).unwrap().seek(rowid).unwrap();

@@ -271,7 +271,7 @@ impl Rows {
         let entries = table.indexes.iter().zip(&self.indexes).enumerate();
         let entries = entries.filter_map(|(place, (index, writer))| {
             let record = records.entry(place)?;
-            Some(NewEntry { root: index.root, record, order: &writer.order })
+            Some(NewEntry { root: index.root, record, order: &writer.order, unique: 0 })
         });
         if !table.without_rowid {
             return Ok(transaction.insert_row(table.root, row.rowid, &records.row, entries)?);

@@ -26,10 +26,23 @@ pub struct NewEntry<'e> {
     pub record: &'e [u8],
     /// The order of the index.
     pub order: &'e KeyOrder,
+    /// Columns that no other entry may share with it, where any other is to be left alone; 0 for
+    /// none.
+    pub unique: usize,
+}
+
+/// What came of a row that was to be put in its place at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Placed {
+    Done,
+    /// Something is in its place already; nothing changed.
+    Taken,
+    /// Pages have to be split, or more than pages looked at; nothing changed.
+    NoRoom,
 }
 
 /// Most trees a row can go into without a savepoint.
-const TREES_MAX: usize = 12;
+pub(super) const TREES_MAX: usize = 12;
 
 impl Transaction {
     /// The largest rowid of the table at `root`, known without a look after rows were appended in
@@ -64,7 +77,9 @@ impl Transaction {
             return self.whole(|txn| txn.table_insert(root, rowid, record));
         };
         let count = 2 + others.size_hint().1.unwrap_or(TREES_MAX);
-        if count <= TREES_MAX && self.insert_in_place(root, rowid, record, entries.clone())? {
+        if count <= TREES_MAX
+            && self.insert_in_place(root, rowid, record, entries.clone())? == Placed::Done
+        {
             return Ok(());
         }
         self.whole(|txn| {
@@ -103,7 +118,7 @@ impl Transaction {
     }
 
     /// Does some work as a whole or not at all.
-    fn whole(
+    pub(super) fn whole(
         &mut self,
         work: impl FnOnce(&mut Transaction) -> Result<(), Error>,
     ) -> Result<(), Error> {
@@ -116,44 +131,42 @@ impl Transaction {
         done
     }
 
-    /// Puts the row and the entries where they belong if each has room there and replaces nothing;
-    /// false when not, and then nothing changed.
-    fn insert_in_place<'e>(
+    /// Puts the row and the entries where they belong if each has room there and replaces nothing.
+    pub(super) fn insert_in_place<'e>(
         &mut self,
         root: Pgno,
         rowid: i64,
         record: &[u8],
         entries: impl Iterator<Item = NewEntry<'e>> + Clone,
-    ) -> Result<bool, Error> {
+    ) -> Result<Placed, Error> {
         if self.changes_mut()?.has_failed() || self.utf16().is_some() {
             // Whoever changes something refuses, or converts the texts.
-            return Ok(false);
+            return Ok(Placed::Taken);
         }
         let mut places = [Step { pgno: Pgno::FIRST, index: 0 }; TREES_MAX];
+        let mut has_room = true;
         let records = std::iter::once((root, Some(rowid), record, None))
-            .chain(entries.map(|it| (it.root, None, it.record, Some(it.order))));
+            .chain(entries.map(|it| (it.root, None, it.record, Some((it.order, it.unique)))));
         for (number, (root, rowid, record, order)) in records.clone().enumerate() {
             let kind = if order.is_some() { PageKind::IndexLeaf } else { PageKind::TableLeaf };
-            if local_len(kind, self.usable(), record.len()) != record.len() {
-                return Ok(false);
-            }
+            has_room &= local_len(kind, self.usable(), record.len()) == record.len();
             let Some(place) = self.place_of(root, rowid, record, order)? else {
-                return Ok(false);
+                return Ok(Placed::Taken);
             };
             // Two trees share no page, unless the file is damaged.
-            if places[..number].iter().any(|known| known.pgno == place.pgno) {
-                return Ok(false);
-            }
+            has_room &= !places[..number].iter().any(|known| known.pgno == place.pgno);
             let size = LeafHead::new(record.len(), rowid).bytes().len() + record.len();
-            if !self.edit_leaf(root, place.pgno, |edit, scratch| edit.reserve(size, scratch))? {
-                return Ok(false);
-            }
+            has_room = has_room
+                && self.edit_leaf(place.pgno, |edit, scratch| edit.reserve(size, scratch))?;
             places[number] = place;
+        }
+        if !has_room {
+            return Ok(Placed::NoRoom);
         }
         self.change(|txn| {
             for ((root, rowid, record, _), place) in records.zip(places) {
                 let head = LeafHead::new(record.len(), rowid);
-                let fits = txn.edit_leaf(root, place.pgno, |edit, scratch| {
+                let fits = txn.edit_leaf(place.pgno, |edit, scratch| {
                     edit.insert_parts(place.index, head.bytes(), record, scratch)
                 })?;
                 assert!(fits, "room that was found for a cell stays until the cell is there");
@@ -161,37 +174,30 @@ impl Transaction {
                     txn.changes_mut()?.set_tail_rowid(root, rowid);
                 }
             }
-            Ok(true)
+            Ok(Placed::Done)
         })
     }
 
-    /// Edits a leaf of the tree at `root` without moving cells to other pages: the known end of the
-    /// tree stays known.
-    fn edit_leaf<T>(
+    /// Edits a leaf without moving cells to other pages: the known ends of trees stay known.
+    pub(super) fn edit_leaf<T>(
         &mut self,
-        root: Pgno,
         leaf: Pgno,
         work: impl FnOnce(&mut PageEdit<'_>, &mut Vec<u8>) -> Result<T, Corrupt>,
     ) -> Result<T, Error> {
-        let changes = self.changes_mut()?;
-        let tail = changes.tail(root).filter(|tail| tail.leaf == leaf);
-        let mut scratch = std::mem::take(&mut changes.scratch);
-        let done = self.edit_btree(leaf).map(|mut edit| work(&mut edit, &mut scratch));
-        let changes = self.changes_mut()?;
-        changes.scratch = scratch;
-        if let Some(tail) = tail {
-            changes.set_tail(tail);
-        }
+        let mut scratch = std::mem::take(&mut self.changes_mut()?.scratch);
+        let done = self.edit_btree_in_place(leaf).map(|mut edit| work(&mut edit, &mut scratch));
+        self.changes_mut()?.scratch = scratch;
         Ok(done??)
     }
 
-    /// Where a row or an entry belongs; `None` where there is an equal one.
+    /// Where a row or an entry belongs; `None` where there is an equal one, or one that shares the
+    /// columns that no two may. An index has an order, and the number of such columns.
     fn place_of(
         &mut self,
         root: Pgno,
         rowid: Option<i64>,
         record: &[u8],
-        order: Option<&KeyOrder>,
+        order: Option<(&KeyOrder, usize)>,
     ) -> Result<Option<Step>, Error> {
         let tail = self.changes_mut()?.tail(root);
         let (trail, found) = match (rowid, order) {
@@ -200,11 +206,15 @@ impl Transaction {
                 let (trail, _, found) = self.find_row(root, rowid)?;
                 (Some(trail), found)
             }
-            (None, Some(order)) => with_columns(record, |key| {
-                if self.is_behind_tail(root, key, order)? == Some(true) {
+            (None, Some((order, unique))) => with_columns(record, |key| {
+                let shared = key.get(..unique).filter(|shared| !shared.is_empty());
+                if self.is_behind_tail(root, shared.unwrap_or(key), order)? == Some(true) {
                     return Ok((None, false));
                 }
-                let (trail, found) = self.find_entry(root, key, order)?;
+                let (trail, mut found) = self.find_entry(root, key, order)?;
+                if let Some(shared) = shared {
+                    found = found || self.is_beside(&trail, shared, order)?;
+                }
                 Ok::<_, Error>((Some(trail), found))
             })??,
             (None, None) => return Ok(None),

@@ -20,6 +20,12 @@ impl Transaction {
         self.change(|txn| {
             let (trail, index, found) = txn.find_row(root, rowid)?;
             if found {
+                let leaf = trail[trail.len() - 1].pgno;
+                if txn.utf16().is_none()
+                    && txn.edit_leaf(leaf, |it, _| it.overwrite(index, record))?
+                {
+                    return Ok(());
+                }
                 txn.remove_row(&trail, index)?;
             }
             txn.put_record(trail, index, Some(rowid), record)
@@ -58,7 +64,7 @@ impl Transaction {
     }
 
     /// Removes row `index` of the leaf at the end of `trail`, with its overflow pages.
-    fn remove_row(&mut self, trail: &[Step], index: usize) -> Result<(), Error> {
+    pub(super) fn remove_row(&mut self, trail: &[Step], index: usize) -> Result<(), Error> {
         let leaf = trail[trail.len() - 1].pgno;
         let payload = self.btree_page(leaf)?.table_leaf(index)?.payload;
         let chain = self.overflow_pages(payload)?;
