@@ -75,6 +75,58 @@ fn upserts() {
     ]);
 }
 
+/// A query in a `SET` sees the rows changed before, unless it depends on no row: then it runs once.
+#[test]
+fn queries_in_assignments() {
+    script(&[
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, a, b, c)",
+        "CREATE TABLE u (k INTEGER PRIMARY KEY, v)",
+        "INSERT INTO t VALUES (1, 1, 10, 0), (2, 2, 20, 0), (3, 3, 30, 0), (4, 2, 40, 0), (5, 1, 50, 0)",
+        "INSERT INTO u VALUES (1, 'one'), (2, 'two'), (3, 'three')",
+        "UPDATE t SET a = (SELECT count(*) FROM t AS o WHERE o.a >= t.a) RETURNING id, a",
+        "UPDATE t SET a = (SELECT count(*) FROM t WHERE a > 2) + a RETURNING id, a",
+        "UPDATE t SET a = 7 WHERE id = 9 AND a = (SELECT max(a) FROM t)",
+        "UPDATE t SET a = (SELECT sum(o.b) FROM t AS o WHERE o.id <= t.id), b = b + 1 RETURNING *",
+        "UPDATE t SET (a, b) = (SELECT o.b, o.a FROM t AS o WHERE o.id = t.id - 1) RETURNING *",
+        "UPDATE t SET (b, a) = (SELECT max(b), min(b) FROM t) RETURNING *",
+        "UPDATE t SET (b, a) = (SELECT 1, 2, 3)",
+        "UPDATE t SET (b, a) = (SELECT k, v FROM u WHERE k = t.id), c = (SELECT count(*) FROM u) RETURNING *",
+        "UPDATE t SET (b, a) = (SELECT k, v FROM u WHERE 0), (c) = (SELECT 5) RETURNING *",
+        "UPDATE t SET (a, b) = (SELECT v, v FROM u ORDER BY random() LIMIT 1)",
+        "SELECT count(*) FROM t WHERE a IS NOT b",
+        "UPDATE t SET a = (SELECT random()), b = id",
+        "SELECT count(DISTINCT a) FROM t",
+        "UPDATE t SET a = (SELECT random() + t.id), b = id",
+        "SELECT count(DISTINCT a) FROM t",
+        "UPDATE t SET a = id, c = (SELECT v FROM u WHERE k = 2) = 'two', b = EXISTS (SELECT 1 FROM t o WHERE o.a = t.id) RETURNING *",
+        "UPDATE t SET a = CASE WHEN id > 2 THEN (SELECT count(*) FROM t AS o WHERE o.a > t.a) ELSE -a END RETURNING *",
+        "UPDATE t SET a = id IN (SELECT o.a + 1 FROM t AS o WHERE o.id < t.id), b = b || (SELECT max(b) FROM t) RETURNING *",
+        "UPDATE t SET id = (SELECT max(id) FROM t) + id RETURNING *",
+        "UPDATE t SET id = id - (SELECT min(id) FROM t AS o WHERE o.id >= t.id) + 1 WHERE id < 8 RETURNING *",
+        "SELECT * FROM t",
+        "UPDATE OR REPLACE t SET id = 6 + id % 2, b = (SELECT count(*) FROM t), a = (SELECT count(*) FROM t AS o WHERE o.id <> t.id) RETURNING *",
+        "SELECT * FROM t",
+        "CREATE TABLE log (x)",
+        "CREATE TRIGGER seen AFTER UPDATE ON t BEGIN INSERT INTO log VALUES (new.b); INSERT INTO u (v) VALUES (new.id); END",
+        "CREATE TRIGGER first BEFORE UPDATE ON t BEGIN INSERT INTO u (v) VALUES ('before'); END",
+        "UPDATE t SET b = (SELECT count(*) FROM u) RETURNING *",
+        "UPDATE t SET b = (SELECT count(*) FROM u) + (SELECT count(*) FROM u WHERE t.id > 0) RETURNING *",
+        "UPDATE t SET (a, b) = (SELECT count(*), max(k) FROM u), c = (SELECT count(*) FROM u WHERE k <> t.id) RETURNING *",
+        "SELECT * FROM log",
+        "DROP TRIGGER seen",
+        "CREATE TRIGGER inner AFTER INSERT ON log BEGIN UPDATE t SET (a, b) = (SELECT new.x, count(*) FROM t AS o WHERE o.id >= t.id), c = (SELECT new.x + count(*) FROM u); END",
+        "INSERT INTO log VALUES (100)",
+        "SELECT * FROM t",
+        "CREATE TABLE w (k TEXT PRIMARY KEY, n) WITHOUT ROWID",
+        "INSERT INTO w VALUES ('a', 1), ('b', 2), ('c', 3)",
+        "UPDATE w SET n = (SELECT sum(n) FROM w AS o WHERE o.k <= w.k) RETURNING *",
+        "WITH x(n) AS (SELECT count(*) FROM w) UPDATE w SET (n) = (SELECT n FROM x), k = (SELECT k || n FROM x) RETURNING *",
+        "UPDATE w SET n = (SELECT max(n) FROM w AS o WHERE o.k <> w.k) FROM u WHERE u.k = 1 RETURNING w.k, n",
+        "UPDATE w SET n = (SELECT abs(-9223372036854775808)) WHERE k = 'nosuch'",
+        "UPDATE w SET n = (SELECT nosuch FROM u)",
+    ]);
+}
+
 #[test]
 fn common_tables_before() {
     script(&[

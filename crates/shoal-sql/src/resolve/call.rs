@@ -162,7 +162,8 @@ impl<'a> Resolver<'a> {
             arguments.iter().any(|argument| self.reads_scope(&argument.expr, depth))
         });
         let depth = depth.unwrap_or(inner);
-        let is_row = depth == 0 && self.around.is_row;
+        // A common table is a query of its own, wherever it is named.
+        let is_row = depth == 0 && self.around.is_row && self.expanding.is_empty();
         if is_row || !self.scopes[depth].clause.allows_aggregates() {
             return Err(misuse(self.scopes[depth].clause));
         }

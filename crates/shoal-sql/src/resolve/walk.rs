@@ -1,6 +1,7 @@
 //! Walks over resolved queries and expressions.
 
 use super::tree::{Body, Expr, Key, OrderKey, Query, Select, SourceId, SourceKind};
+use crate::schema::Table;
 
 /// Calls `$see` for every direct part of the expression `$expr`, queries excepted; `$iter` is the
 /// method going through a list, and `$mut` stands before mutable parts.
@@ -143,6 +144,18 @@ impl Query {
     }
 }
 
+impl Query {
+    /// Calls `see` for every table that the query reads, also within its queries.
+    pub(crate) fn each_table(&self, see: &mut dyn FnMut(&Table)) {
+        self.body.each_table_of_sources(see);
+        self.walk(&mut |expr| {
+            if let Some(query) = expr.query() {
+                query.body.each_table_of_sources(see);
+            }
+        });
+    }
+}
+
 impl OrderKey {
     pub(crate) fn walk<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
         if let Key::Expr(expr) = &self.key {
@@ -152,6 +165,33 @@ impl OrderKey {
 }
 
 impl Body {
+    /// The tables of the sources, queries within expressions left out.
+    fn each_table_of_sources(&self, see: &mut dyn FnMut(&Table)) {
+        match self {
+            Body::Values(_) => {}
+            Body::Compound { first, rest, .. } => {
+                first.each_table_of_sources(see);
+                rest.iter().for_each(|(_, body)| body.each_table_of_sources(see));
+            }
+            Body::Shared(shared) => shared.query.body.each_table_of_sources(see),
+            Body::Recursive(recursion) => {
+                recursion.first.each_table_of_sources(see);
+                recursion.steps.iter().for_each(|body| body.each_table_of_sources(see));
+            }
+            Body::Select(select) => {
+                for source in &select.sources {
+                    match &source.kind {
+                        SourceKind::Table(table) => see(table),
+                        SourceKind::Query(query) => query.body.each_table_of_sources(see),
+                        SourceKind::Taken(_)
+                        | SourceKind::Module { .. }
+                        | SourceKind::Virtual(_) => {}
+                    }
+                }
+            }
+        }
+    }
+
     fn walk<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
         match self {
             Body::Values(rows) => rows.iter().flatten().for_each(|expr| expr.walk(see)),

@@ -31,6 +31,7 @@ mod row;
 mod rows;
 mod schema_rows;
 mod sequence;
+mod set_queries;
 mod sets;
 mod sorted_entries;
 mod table_writer;

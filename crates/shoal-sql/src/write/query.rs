@@ -176,6 +176,32 @@ impl RowQuery {
     }
 }
 
+impl RowQuery {
+    /// The first row of the query with parameters of its own.
+    ///
+    /// # Errors
+    /// As [`RowQuery::run`].
+    pub(crate) fn first(
+        &self,
+        context: &mut Context<'_>,
+        parameters: &[Value],
+    ) -> Result<Option<Vec<Value>>, Error> {
+        if self.program.reads_virtual {
+            context.flush_writers()?;
+        }
+        let mut first = None;
+        let txns = (context.txns(), Some(context.schema));
+        let run = for_each_row(&self.program, txns, context.session, parameters, |values| {
+            first = Some(values.to_vec());
+            Err(Error::Misuse { what: "no more rows are wanted" })
+        });
+        match first {
+            Some(first) => Ok(Some(first)),
+            None => run.map(|()| None),
+        }
+    }
+}
+
 /// The `FROM` of an `UPDATE` as joins behind its table. One with outer joins stays one thing, so
 /// that the table is on no side of them.
 fn joined(from: &ast::From) -> Vec<ast::Join> {

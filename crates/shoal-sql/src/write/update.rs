@@ -8,6 +8,7 @@ use super::query::{Named, RowQuery};
 use super::references::{Change, References};
 use super::returning::Returning;
 use super::row::{Row, RowKey};
+use super::set_queries::ByRow;
 use super::sets::Sets;
 use super::target::{Target, authorize_update, is_view, writable};
 use super::triggers::{Within, fire};
@@ -33,6 +34,8 @@ pub(crate) struct UpdatePlan {
     /// The new values over the row as it is when its turn comes: where triggers or rows that take
     /// the place of others may have changed it.
     again: Option<RowQuery>,
+    /// The new values, where they are computed for each row in its turn; the query has none then.
+    by_row: Option<ByRow>,
     returning: Option<Returning>,
 }
 
@@ -80,7 +83,7 @@ pub(crate) fn prepare(
             Some(RowQuery::of_exprs(schema, vec![column], None, around)?)
         }
     };
-    let query = RowQuery::over_table(schema, &target, named, exprs.clone(), around)?;
+    let mut query = RowQuery::over_table(schema, &target, named, exprs.clone(), around)?;
     let mut changer = Changer::new(within, &target, conflict, &[])?;
     let references = references_of(within, &target, &sets)?;
     let moves = sets.moves(&target.table);
@@ -93,18 +96,27 @@ pub(crate) fn prepare(
     }
     let moves = changer.replaces() && sets.changes_key(&target.table);
     let reads_present = update.from.is_none() && at.is_none() && target.view.is_none();
-    let again = if reads_present && (moves || !firing.is_empty()) {
+    let changes_others = moves || !firing.is_empty();
+    let (mut again, mut by_row) = (None, None);
+    if reads_present {
         let own = GivenRow::new(&target.table, &name.text, around.next);
-        let next = own.end();
+        let (numbers, next) = (around.next..own.end(), own.end());
         let mut rows = vec![own];
         rows.extend(around.rows.iter().cloned());
-        let column = |expr| ResultColumn::Expr { expr, alias: None, text: String::new() };
-        let exprs = exprs.into_iter().map(column).collect();
         let around = Around { rows: &rows, next, ..around };
-        Some(RowQuery::of_exprs(schema, exprs, None, around)?)
-    } else {
-        None
-    };
+        let how = (numbers, changes_others);
+        if target.virtual_table.is_none() {
+            by_row = ByRow::compile(schema, &target.table, exprs.clone(), around, how)?;
+        }
+        if by_row.is_none() && changes_others {
+            let column = |expr| ResultColumn::Expr { expr, alias: None, text: String::new() };
+            let exprs = exprs.into_iter().map(column).collect();
+            again = Some(RowQuery::of_exprs(schema, exprs, None, around)?);
+        }
+    }
+    if by_row.is_some() {
+        query = RowQuery::over_table(schema, &target, named, Vec::new(), around)?;
+    }
     let columns = update.returning.as_deref();
     if columns.is_some() && target.virtual_table.is_some() {
         let what = "UPDATE RETURNING is not available on virtual tables";
@@ -117,7 +129,7 @@ pub(crate) fn prepare(
     let joins = update.from.is_some();
     let updater = Updater { changer, sets, firing, references };
     let is_view = target.view.is_some();
-    Ok(UpdatePlan { into, updater, is_view, at, query, joins, again, returning })
+    Ok(UpdatePlan { into, updater, is_view, at, query, joins, again, by_row, returning })
 }
 
 /// The foreign keys touched by assignments.
@@ -186,12 +198,22 @@ impl UpdatePlan {
             });
         }
         let mut done = Done::default();
+        let mut once = None;
         // Where rows take the place of others, a row still to come may be gone or be another.
         let mut moved: FxHashSet<Vec<u8>> = FxHashSet::default();
         for (key, values) in collected {
             let Some(old) = self.updater.changer.read(context, &key)? else { continue };
             let changed = !self.updater.firing.is_empty()
                 || (!moved.is_empty() && moved.contains(&key.encode()));
+            let values = match &self.by_row {
+                Some(by_row) => {
+                    let mut parameters = context.parameters.to_vec();
+                    old.push_parameters(&mut parameters);
+                    let values = by_row.values(context, parameters, &mut once);
+                    values.map_err(|error| Failure::from(error).after(done))?
+                }
+                None => values,
+            };
             let row = (&key, old, at.as_ref());
             let stored = self.update(context, row, values, changed);
             if let Some(new) = stored.map_err(|failure| failure.after(done))? {
