@@ -389,6 +389,9 @@ impl Connection {
     /// # Errors
     /// As [`Connection::query`]; constraints; the store's errors of writing.
     pub fn execute(&mut self, statement: &mut Statement) -> Result<u64, Error> {
+        if let Some(changes) = self.execute_direct(statement)? {
+            return Ok(changes);
+        }
         match &statement.plan.compiled {
             Compiled::Query(_) | Compiled::Analyze(_) => {
                 let mut rows = self.query(statement)?;
@@ -447,6 +450,37 @@ impl Connection {
             Compiled::Release(name) => self.release(name).map(|()| 0),
             Compiled::RollbackTo(name) => self.rollback_to(name).map(|()| 0),
         }
+    }
+
+    /// Runs a statement that writes one row by its values alone, within an open transaction that
+    /// writes; `None` where the statement has to take the long way.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    #[inline]
+    fn execute_direct(&mut self, statement: &Statement) -> Result<Option<u64>, Error> {
+        let Compiled::Write(plan) = &statement.plan.compiled else { return Ok(None) };
+        let (Some(direct), Some(transaction)) = (plan.direct(), &mut self.transaction) else {
+            return Ok(None);
+        };
+        let is_plain = transaction.is_writer()
+            && !self.read_only
+            && self.databases.is_empty()
+            && !self.control.rows.any()
+            && self.schemas.is_current(&statement.plan.schema, transaction);
+        if !is_plain {
+            return Ok(None);
+        }
+        self.control.begin();
+        let (environment, kept) = (&self.environment, &mut self.session);
+        let session = environment.session_kept(kept, self.counts, &self.control, &self.store);
+        let (parameters, records) = (&statement.parameters, &mut self.scratch.plain);
+        let Some(done) = direct.execute(transaction, parameters, session, records)? else {
+            return Ok(None);
+        };
+        self.states.changed(MAIN);
+        self.counts.note(done.changes, done.last_insert_rowid);
+        Ok(Some(done.changes))
     }
 
     /// Runs a pragma that is about the open file itself.

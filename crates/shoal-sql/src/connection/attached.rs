@@ -295,6 +295,14 @@ impl Schemas {
         Ok(())
     }
 
+    /// True where a statement was planned for the schema of the only database, as a transaction
+    /// has it.
+    #[inline]
+    pub(crate) fn is_current(&self, planned: &Arc<Schema>, txn: &Transaction) -> bool {
+        let is_known = self.main.as_ref().is_some_and(|it| it.cookie() == txn.schema_cookie());
+        is_known && self.whole.as_ref().is_some_and(|whole| Arc::ptr_eq(whole, planned))
+    }
+
     /// Reads the schema of the database at a place again if it changed.
     ///
     /// # Errors

@@ -42,6 +42,29 @@ impl Environment {
         }
     }
 
+    /// The session of the next statement, in the place of the one before.
+    #[inline]
+    pub(crate) fn session_kept<'k>(
+        &self,
+        kept: &'k mut Option<StatementSession>,
+        counts: Counts,
+        control: &Control,
+        store: &Store,
+    ) -> &'k StatementSession {
+        let is_plain = |it: &StatementSession| it.room.is_none() && it.analysis.is_none();
+        match kept {
+            Some(session) if is_plain(session) && control.memory_bytes().is_none() => {
+                session.counts.set(counts);
+                if session.now_unix_ms.get().is_some() {
+                    session.now_unix_ms = OnceLock::new();
+                }
+                session.rows = control.rows.any().then(|| control.rows.clone());
+            }
+            _ => *kept = Some(self.session(counts, control, store)),
+        }
+        kept.as_ref().expect("it was put there above")
+    }
+
     /// The session of a statement beginning now.
     pub(crate) fn session(
         &self,

@@ -62,6 +62,11 @@ impl Constraints {
         })
     }
 
+    /// True for a table with `CHECK` constraints.
+    pub(crate) fn has_checks(&self) -> bool {
+        !self.checks.is_empty()
+    }
+
     /// Brings a row's values into the form the columns keep, and computes generated columns.
     ///
     /// # Errors

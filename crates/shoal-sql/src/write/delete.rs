@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::change::Changer;
+use super::plain::PlainTable;
 use super::query::{Named, RowQuery};
 use super::references::{Change, References};
 use super::returning::Returning;
@@ -29,6 +30,8 @@ pub(crate) struct DeletePlan {
     returning: Option<Returning>,
     /// The keys of the rows to delete; `None` for all rows, whose pages are emptied.
     keys: Option<RowQuery>,
+    /// The short way for single rows.
+    plain: Option<PlainTable>,
 }
 
 /// Prepares a `DELETE`.
@@ -79,7 +82,13 @@ pub(crate) fn prepare(
     let is_view = target.view.is_some();
     let into =
         target.virtual_table.map(|table| VirtualTarget { table, named: Vec::new(), conflict });
-    Ok(DeletePlan { into, changer, is_view, firing, references, returning, keys })
+    let plain = None;
+    let mut plan =
+        DeletePlan { into, changer, is_view, firing, references, returning, keys, plain };
+    if plan.is_alone() {
+        plan.plain = PlainTable::new(&plan.changer);
+    }
+    Ok(plan)
 }
 
 /// The implicit `DELETE` of a `DROP TABLE`, for the sake of foreign keys: the table's own triggers
@@ -109,10 +118,26 @@ pub(crate) fn prepare_drop(
         references,
         returning: None,
         keys: Some(keys),
+        plain: None,
     }))
 }
 
 impl DeletePlan {
+    /// What removes the rows.
+    pub(super) fn changer(&self) -> &Changer {
+        &self.changer
+    }
+
+    /// True where nothing but the rows themselves is to be removed and told of.
+    pub(super) fn is_alone(&self) -> bool {
+        self.into.is_none()
+            && !self.is_view
+            && !self.changer.is_kept
+            && self.firing.is_empty()
+            && self.references.is_empty()
+            && self.returning.is_none()
+    }
+
     /// The foreign keys touched.
     pub(crate) fn references(&self) -> &References {
         &self.references
@@ -133,7 +158,15 @@ impl DeletePlan {
         };
         let keys = keys.run(context)?;
         let mut done = Done::default();
+        let plain = self.plain.as_ref().filter(|_| context.session.row_hooks().is_none());
         for values in keys {
+            if let (Some(plain), [Value::Int(rowid)]) = (plain, values.as_slice()) {
+                let records = &mut context.state.scratch.plain;
+                if let Some(count) = plain.delete(context.transaction, *rowid, records)? {
+                    done.changes += count;
+                    continue;
+                }
+            }
             let deleted = if self.is_view {
                 self.delete_of_view(context, Row { rowid: 0, values })
             } else {

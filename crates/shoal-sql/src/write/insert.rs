@@ -29,9 +29,9 @@ pub(crate) struct InsertPlan {
     inserter: Inserter,
     source: Source,
     /// The place in the source's rows of each column's value; the others take their defaults.
-    columns: Vec<Option<usize>>,
+    pub(super) columns: Vec<Option<usize>>,
     /// The place of the rowid's value, unless a column is the rowid.
-    rowid: Option<usize>,
+    pub(super) rowid: Option<usize>,
 }
 
 /// Where rows come from.
@@ -45,15 +45,25 @@ enum Source {
 }
 
 /// A value known without running a query.
-#[derive(Debug)]
-enum Given {
+#[derive(Clone, Debug)]
+pub(super) enum Given {
     Constant(Value),
     /// By number, from 1.
     Parameter(usize),
 }
 
 impl Given {
-    fn value<'v>(&'v self, parameters: &'v [Value]) -> ValueRef<'v> {
+    /// A constant or a parameter; `None` for any other expression.
+    pub(super) fn of(expr: &Expr) -> Option<Given> {
+        match &expr.kind {
+            ExprKind::Literal(value) => Some(Given::Constant(value.clone())),
+            ExprKind::Parameter(number) => Some(Given::Parameter(*number)),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn value<'v>(&'v self, parameters: &'v [Value]) -> ValueRef<'v> {
         match self {
             Given::Constant(value) => value.as_ref(),
             Given::Parameter(number) => {
@@ -70,12 +80,7 @@ fn given_rows(select: &Select) -> Option<Vec<Vec<Given>>> {
         && select.compounds.is_empty()
         && select.order_by.is_empty()
         && select.limit.is_none();
-    let given = |expr: &Expr| match &expr.kind {
-        ExprKind::Literal(value) => Some(Given::Constant(value.clone())),
-        ExprKind::Parameter(number) => Some(Given::Parameter(*number)),
-        _ => None,
-    };
-    let row = |row: &Vec<Expr>| row.iter().map(given).collect();
+    let row = |row: &Vec<Expr>| row.iter().map(Given::of).collect();
     values
         .rows
         .iter()
@@ -272,6 +277,23 @@ impl InsertPlan {
         self.inserter.returning.as_ref()
     }
 
+    /// What puts the rows into the table.
+    pub(super) fn inserter(&self) -> &Inserter {
+        &self.inserter
+    }
+
+    /// The values of a source that is one row of constants and parameters.
+    pub(super) fn only_row(&self) -> Option<&[Given]> {
+        match &self.source {
+            Source::Defaults => Some(&[]),
+            Source::Rows(rows) => match rows.as_slice() {
+                [row] => Some(row),
+                _ => None,
+            },
+            Source::Query(_) => None,
+        }
+    }
+
     /// True when all of the statement happens or nothing does, without a savepoint: one row, stored
     /// as a whole, with nothing after.
     pub(crate) fn stores_whole(&self) -> bool {
@@ -398,6 +420,16 @@ impl Inserter {
             && self.into.is_none()
             && self.firing.is_empty()
             && self.upserts.is_empty()
+            && self.references.is_empty()
+            && self.returning.is_none()
+    }
+
+    /// True where nothing but the row itself is to be written and told of.
+    pub(super) fn is_alone(&self) -> bool {
+        self.into.is_none()
+            && !self.is_view
+            && !self.changer.is_kept
+            && self.firing.is_empty()
             && self.references.is_empty()
             && self.returning.is_none()
     }

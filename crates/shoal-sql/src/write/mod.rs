@@ -16,12 +16,14 @@ mod create_table;
 mod create_trigger;
 mod create_view;
 mod delete;
+mod direct;
 mod drop;
 pub(crate) mod foreign_keys;
 mod home;
 mod index_sums;
 mod insert;
 pub(crate) mod integrity;
+mod plain;
 mod query;
 pub(crate) mod references;
 mod reindex;
@@ -60,6 +62,7 @@ use crate::resolve::Around;
 use crate::schema::{Schema, Snapshot, Txns, VirtualWriters};
 use crate::session::Session;
 use crate::value::Value;
+pub(crate) use direct::Direct;
 use references::{Outstanding, Violations};
 use sequence::Sequences;
 use triggers::{Programs, Within};
@@ -74,6 +77,8 @@ pub(crate) struct Plan {
     is_kept: bool,
     /// What triggers do, their own triggers included.
     programs: Programs,
+    /// The short way, for most rows of a statement that writes one.
+    direct: Option<Direct>,
 }
 
 #[derive(Debug)]
@@ -99,6 +104,12 @@ impl Plan {
     /// The number of the database written to.
     pub(crate) fn home(&self) -> usize {
         self.home
+    }
+
+    /// The short way, where the statement may take it.
+    #[inline]
+    pub(crate) fn direct(&self) -> Option<&Direct> {
+        self.direct.as_ref()
     }
 
     /// True where rows of kept tables may change.
@@ -179,6 +190,7 @@ pub(crate) struct State {
 pub(crate) struct Scratch {
     pub(crate) row: row::Row,
     pub(crate) records: rows::Records,
+    pub(crate) plain: plain::PlainRecords,
 }
 
 impl<'a> Context<'a> {
@@ -292,7 +304,11 @@ pub(crate) fn prepare(schema: &Schema, parsed: &Parsed, sql: &str) -> Result<Pla
         other => unreachable!("does not write: {other:?}"),
     };
     let is_kept = within.is_kept();
-    Ok(Plan { kind, home, is_kept, programs: within.into_programs() })
+    let direct = match is_kept || home != crate::schema::MAIN {
+        true => None,
+        false => Direct::new(own, &parsed.stmt, &kind),
+    };
+    Ok(Plan { kind, home, is_kept, programs: within.into_programs(), direct })
 }
 
 /// What a plan runs with, beside the plan.

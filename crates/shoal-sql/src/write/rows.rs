@@ -95,6 +95,11 @@ impl Rows {
         })
     }
 
+    /// The order of an index, by its place in the table's list.
+    pub(crate) fn order_of(&self, index: usize) -> &KeyOrder {
+        &self.indexes[index].order
+    }
+
     /// Computes the generated columns from the others.
     ///
     /// # Errors

@@ -53,6 +53,15 @@ impl Sets {
         Ok((Sets { targets, names: given }, exprs))
     }
 
+    /// The columns that are assigned to; `None` where the rowid is.
+    pub(crate) fn plain_columns(&self, table: &Table) -> Option<Vec<usize>> {
+        let column = |target: &Target| match target {
+            Target::Rowid => None,
+            Target::Column(index) => Some(*index).filter(|it| table.rowid_alias != Some(*it)),
+        };
+        self.targets.iter().map(column).collect()
+    }
+
     /// Whether the rowid or a part of the primary key is assigned to.
     pub(crate) fn changes_key(&self, table: &Table) -> bool {
         self.targets.iter().any(|target| match target {

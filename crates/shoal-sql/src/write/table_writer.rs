@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::change::Verdict;
 use super::constraints::rowid_of;
 use super::insert::{Inserted, Inserter};
+use super::plain::{COLUMNS_MAX, PlainTable};
 use super::references::{Change, References, Violations};
 use super::row::{Row, RowKey};
 use super::rows::Rows;
@@ -29,6 +30,10 @@ pub struct TableWriter<'c> {
     programs: Programs,
     /// The place of each column's value among a caller's; `None` for generated columns.
     places: Vec<Option<usize>>,
+    /// How many values a row has.
+    width: usize,
+    /// The short way, for a table whose rows nothing else depends on.
+    plain: Option<PlainTable>,
     state: State,
 }
 
@@ -78,7 +83,20 @@ impl<'c> TableWriter<'c> {
             place
         };
         let places = table.columns.iter().map(place).collect();
-        Ok(TableWriter { running, inserter, replacing, deleting, programs, places, state })
+        let is_alone = inserter.is_alone() && running.session.row_hooks().is_none();
+        let plain = if is_alone { PlainTable::new(&inserter.changer) } else { None };
+        let width = count;
+        Ok(TableWriter {
+            running,
+            inserter,
+            replacing,
+            deleting,
+            programs,
+            places,
+            width,
+            plain,
+            state,
+        })
     }
 
     /// Does some work as a whole or not at all; `stores_whole` skips the savepoint: the work itself
@@ -133,6 +151,9 @@ impl<'c> TableWriter<'c> {
     /// [`Error::Misuse`] for a wrong number of values; [`Error::Constraint`]; [`Error::Store`].
     pub fn insert(&mut self, values: &[ValueRef<'_>]) -> Result<i64, Error> {
         self.check_count(values)?;
+        if let Some(rowid) = self.insert_plain(values)? {
+            return Ok(rowid);
+        }
         let stores_whole = self.inserter.stores_whole();
         let mut row = std::mem::take(&mut self.state.scratch.row);
         let inserted = self.undoing(stores_whole, |writing, context| {
@@ -145,6 +166,21 @@ impl<'c> TableWriter<'c> {
         });
         self.state.scratch.row = row;
         inserted
+    }
+
+    /// Inserts a row by the short way; `None` where it has to take the long one.
+    #[inline]
+    fn insert_plain(&mut self, values: &[ValueRef<'_>]) -> Result<Option<i64>, Error> {
+        let Some(plain) = &self.plain else { return Ok(None) };
+        let rowid = match plain.alias().map(|alias| values[alias]) {
+            None | Some(ValueRef::Null) => None,
+            Some(ValueRef::Int(rowid)) => Some(rowid),
+            Some(_) => return Ok(None),
+        };
+        let mut row = [ValueRef::Null; COLUMNS_MAX];
+        let row = &mut row[..plain.width()];
+        row.copy_from_slice(values);
+        plain.insert(self.running.transaction, rowid, row, &mut self.state.scratch.plain)
     }
 
     /// Replaces the row of that rowid; false when there is none. The values are as for
@@ -173,6 +209,12 @@ impl<'c> TableWriter<'c> {
     /// # Errors
     /// [`Error::Store`].
     pub fn delete(&mut self, rowid: i64) -> Result<bool, Error> {
+        if let Some(plain) = self.plain.as_ref().filter(|_| self.deleting.is_empty()) {
+            let records = &mut self.state.scratch.plain;
+            if let Some(count) = plain.delete(self.running.transaction, rowid, records)? {
+                return Ok(count > 0);
+            }
+        }
         self.undoing(false, |writing, context| {
             let changer = &writing.inserter.changer;
             let key = RowKey::Rowid(rowid);
@@ -192,7 +234,7 @@ impl<'c> TableWriter<'c> {
     }
 
     fn check_count(&self, values: &[ValueRef<'_>]) -> Result<(), Error> {
-        match values.len().cmp(&self.places.iter().flatten().count()) {
+        match values.len().cmp(&self.width) {
             Ordering::Less => Err(Error::Misuse { what: "too few values for the table" }),
             Ordering::Equal => Ok(()),
             Ordering::Greater => Err(Error::Misuse { what: "too many values for the table" }),

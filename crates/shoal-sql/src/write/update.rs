@@ -4,6 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::change::{Changer, Updater};
 use super::delete::{split_key, split_row};
+use super::plain::PlainTable;
 use super::query::{Named, RowQuery};
 use super::references::{Change, References};
 use super::returning::Returning;
@@ -23,8 +24,8 @@ use crate::value::Value;
 #[derive(Debug)]
 pub(crate) struct UpdatePlan {
     into: Option<VirtualTarget>,
-    updater: Updater,
-    is_view: bool,
+    pub(super) updater: Updater,
+    pub(super) is_view: bool,
     /// The state that the writer saw, of which the new values are.
     at: Option<RowQuery>,
     /// The keys of the rows to change and their new values.
@@ -37,6 +38,8 @@ pub(crate) struct UpdatePlan {
     /// The new values, where they are computed for each row in its turn; the query has none then.
     by_row: Option<ByRow>,
     returning: Option<Returning>,
+    /// The short way for single rows, and the columns set.
+    plain: Option<(PlainTable, Vec<usize>)>,
 }
 
 /// Prepares an `UPDATE`.
@@ -129,7 +132,14 @@ pub(crate) fn prepare(
     let joins = update.from.is_some();
     let updater = Updater { changer, sets, firing, references };
     let is_view = target.view.is_some();
-    Ok(UpdatePlan { into, updater, is_view, at, query, joins, again, by_row, returning })
+    let plain = None;
+    let mut plan =
+        UpdatePlan { into, updater, is_view, at, query, joins, again, by_row, returning, plain };
+    if plan.is_alone() && plan.again.is_none() {
+        let table = PlainTable::new(&plan.updater.changer);
+        plan.plain = table.zip(plan.updater.sets.plain_columns(&target.table));
+    }
+    Ok(plan)
 }
 
 /// The foreign keys touched by assignments.
@@ -167,6 +177,17 @@ impl UpdatePlan {
         self.returning.as_ref()
     }
 
+    /// True where nothing but the rows themselves is to be changed and told of.
+    pub(super) fn is_alone(&self) -> bool {
+        self.into.is_none()
+            && self.at.is_none()
+            && !self.is_view
+            && !self.updater.changer.is_kept
+            && self.updater.firing.is_empty()
+            && self.updater.references.is_empty()
+            && self.returning.is_none()
+    }
+
     /// Changes the rows that meet the condition.
     ///
     /// # Errors
@@ -201,7 +222,18 @@ impl UpdatePlan {
         let mut once = None;
         // Where rows take the place of others, a row still to come may be gone or be another.
         let mut moved: FxHashSet<Vec<u8>> = FxHashSet::default();
+        let plain = self.plain.as_ref().filter(|_| context.session.row_hooks().is_none());
         for (key, values) in collected {
+            if let (Some((plain, columns)), RowKey::Rowid(rowid), None) =
+                (plain, &key, &self.by_row)
+            {
+                let records = &mut context.state.scratch.plain;
+                let sets = columns.iter().copied().zip(values.iter().map(Value::as_ref));
+                if let Some(count) = plain.set(context.transaction, *rowid, sets, records)? {
+                    done.changes += count;
+                    continue;
+                }
+            }
             let Some(old) = self.updater.changer.read(context, &key)? else { continue };
             let changed = !self.updater.firing.is_empty()
                 || (!moved.is_empty() && moved.contains(&key.encode()));

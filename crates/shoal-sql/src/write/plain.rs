@@ -1,0 +1,401 @@
+//! Rows of tables in whose rows no expression has a say: values go into records and onto pages
+//! without a row between them.
+//!
+//! Whatever is out of the common (values to be converted, a row in the way, a constraint not met)
+//! is left to the way that all statements take, and nothing has changed by then.
+
+use shoal_store::{
+    ChangedEntry, KeyOrder, NewEntry, Pgno, Record, RowPlace, Transaction, ValueRef, encode_record,
+};
+
+use super::change::Changer;
+use super::direct::Set;
+use super::row::compacted;
+use crate::Error;
+use crate::schema::IndexSource;
+use crate::session::Session;
+use crate::value::{Affinity, Value};
+
+/// Most columns and indexes of such a table.
+pub(super) const COLUMNS_MAX: usize = 32;
+const INDEXES_MAX: usize = 8;
+
+/// A table with rowids, and without checks, generated columns, strict types, partial indexes and
+/// indexes on expressions.
+#[derive(Debug)]
+pub(crate) struct PlainTable {
+    root: Pgno,
+    alias: Option<usize>,
+    columns: Vec<PlainColumn>,
+    indexes: Vec<PlainIndex>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct PlainColumn {
+    affinity: Affinity,
+    not_null: bool,
+}
+
+#[derive(Debug)]
+struct PlainIndex {
+    root: Pgno,
+    order: KeyOrder,
+    /// The columns of the table; `None` for the rowid.
+    columns: Vec<Option<usize>>,
+    /// Columns that no two rows may share; 0 for none.
+    unique: usize,
+}
+
+/// Memory for records, reused from row to row.
+#[derive(Debug, Default)]
+pub(crate) struct PlainRecords {
+    old: Vec<u8>,
+    row: Vec<u8>,
+    /// Entries behind each other.
+    entries: Vec<u8>,
+}
+
+/// The values of a row, the rowid's other name NULL.
+type Values<'v> = [ValueRef<'v>; COLUMNS_MAX];
+
+impl PlainTable {
+    /// `None` for a table that is not plain.
+    pub(crate) fn new(changer: &Changer) -> Option<PlainTable> {
+        let (rows, constraints) = (&changer.rows, &changer.constraints);
+        let table = &*rows.table;
+        let is_plain = !table.without_rowid
+            && !table.strict
+            && !table.autoincrement
+            && !constraints.has_checks()
+            && table.columns.len() <= COLUMNS_MAX
+            && table.indexes.len() <= INDEXES_MAX
+            && (0..)
+                .zip(&table.columns)
+                .all(|(place, column)| column.generated.is_none() && column.stored == Some(place));
+        let mut indexes = Vec::new();
+        for (place, index) in table.indexes.iter().enumerate().filter(|_| is_plain) {
+            let mut columns = Vec::new();
+            for column in &index.columns {
+                columns.push(match column.source {
+                    IndexSource::Column(column) => {
+                        Some(column).filter(|column| table.rowid_alias != Some(*column))
+                    }
+                    IndexSource::Rowid => None,
+                    IndexSource::Expr(_) => return None,
+                });
+            }
+            if index.is_partial() || columns.len() > COLUMNS_MAX {
+                return None;
+            }
+            let unique = if index.unique { index.key_columns } else { 0 };
+            indexes.push(PlainIndex {
+                root: index.root,
+                order: rows.order_of(place).clone(),
+                columns,
+                unique,
+            });
+        }
+        let columns = table.columns.iter();
+        let columns = columns
+            .map(|column| PlainColumn { affinity: column.affinity, not_null: column.not_null });
+        is_plain.then(|| PlainTable {
+            root: table.root,
+            alias: table.rowid_alias,
+            columns: columns.collect(),
+            indexes,
+        })
+    }
+
+    /// How many columns there are.
+    pub(crate) fn width(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// The column that is the rowid's other name.
+    pub(crate) fn alias(&self) -> Option<usize> {
+        self.alias
+    }
+
+    /// Inserts a row of values by column; `None` where that is left to others. A `rowid` of `None`
+    /// asks for one behind all others. Gives the rowid.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub(crate) fn insert(
+        &self,
+        transaction: &mut Transaction,
+        rowid: Option<i64>,
+        values: &mut [ValueRef<'_>],
+        records: &mut PlainRecords,
+    ) -> Result<Option<i64>, Error> {
+        let rowid = match rowid {
+            Some(rowid) => rowid,
+            None => match transaction.last_rowid(self.root).and_then(|last| last.checked_add(1)) {
+                Some(rowid) => rowid,
+                None => return Ok(None),
+            },
+        };
+        for (place, (value, column)) in values.iter_mut().zip(&self.columns).enumerate() {
+            if self.alias == Some(place) {
+                *value = ValueRef::Null;
+            } else if !column.accept(value) {
+                return Ok(None);
+            }
+        }
+        if self.indexes.is_empty() && transaction.append_values(self.root, rowid, values)? {
+            return Ok(Some(rowid));
+        }
+        if transaction.utf16().is_some() {
+            return Ok(None);
+        }
+        let format = transaction.header().schema_format;
+        records.row.clear();
+        encode_record(values, format, &mut records.row);
+        records.entries.clear();
+        let mut ends = [0; INDEXES_MAX];
+        let mut unique = [0; INDEXES_MAX];
+        for (number, index) in self.indexes.iter().enumerate() {
+            unique[number] = index.encode(values, rowid, format, &mut records.entries);
+            ends[number] = records.entries.len();
+        }
+        let mut few = Few::none();
+        let mut start = 0;
+        for (number, index) in self.indexes.iter().enumerate() {
+            let record = &records.entries[start..ends[number]];
+            start = ends[number];
+            let unique = unique[number];
+            few.push(NewEntry { root: index.root, record, order: &index.order, unique });
+        }
+        let is_done = transaction.insert_new_row(self.root, rowid, &records.row, few.iter())?;
+        Ok(is_done.then_some(rowid))
+    }
+
+    /// Sets columns of the row of that rowid; `None` where that is left to others. Gives how many
+    /// rows were changed.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub(super) fn update(
+        &self,
+        transaction: &mut Transaction,
+        rowid: i64,
+        (sets, parameters, session): (&[(usize, Set)], &[Value], &dyn Session),
+        records: &mut PlainRecords,
+    ) -> Result<Option<u64>, Error> {
+        let Some(place) = self.find(transaction, rowid, records)? else { return Ok(Some(0)) };
+        let mut computed = Vec::new();
+        if sets.iter().any(|(_, set)| matches!(set, Set::Computed(_))) {
+            let mut old: Values<'_> = [ValueRef::Null; COLUMNS_MAX];
+            if transaction.utf16().is_some() || !self.decode(&records.old, &mut old)? {
+                return Ok(None);
+            }
+            let row = self.row(&old, rowid);
+            for (_, set) in sets {
+                computed.push(match set {
+                    Set::Computed(expr) => expr.eval(rowid, &row, session)?,
+                    Set::Given(_) => Value::Null,
+                });
+            }
+        }
+        let sets = sets.iter().enumerate().map(|(number, (column, set))| match set {
+            Set::Given(given) => (*column, given.value(parameters)),
+            Set::Computed(_) => (*column, computed[number].as_ref()),
+        });
+        self.replace(transaction, (&place, rowid), sets, records)
+    }
+
+    /// As [`PlainTable::update`] with values at hand.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub(super) fn set<'v>(
+        &self,
+        transaction: &mut Transaction,
+        rowid: i64,
+        sets: impl Iterator<Item = (usize, ValueRef<'v>)>,
+        records: &mut PlainRecords,
+    ) -> Result<Option<u64>, Error> {
+        let Some(place) = self.find(transaction, rowid, records)? else { return Ok(Some(0)) };
+        self.replace(transaction, (&place, rowid), sets, records)
+    }
+
+    /// Finds a row, and puts its payload into `records`.
+    fn find(
+        &self,
+        transaction: &Transaction,
+        rowid: i64,
+        records: &mut PlainRecords,
+    ) -> Result<Option<RowPlace>, Error> {
+        Ok(transaction.row_place(self.root, rowid, &mut records.old)?)
+    }
+
+    /// Replaces a row that was found.
+    fn replace<'v>(
+        &self,
+        transaction: &mut Transaction,
+        (place, rowid): (&RowPlace, i64),
+        sets: impl Iterator<Item = (usize, ValueRef<'v>)>,
+        records: &mut PlainRecords,
+    ) -> Result<Option<u64>, Error> {
+        let mut old: Values<'_> = [ValueRef::Null; COLUMNS_MAX];
+        if transaction.utf16().is_some() || !self.decode(&records.old, &mut old)? {
+            return Ok(None);
+        }
+        let mut new = old;
+        for (column, mut value) in sets {
+            if !self.columns[column].accept(&mut value) {
+                return Ok(None);
+            }
+            new[column] = value;
+        }
+        let new = &new[..self.columns.len()];
+        let is_missing = |(place, column): (usize, &PlainColumn)| {
+            column.not_null && matches!(new[place], ValueRef::Null) && self.alias != Some(place)
+        };
+        if self.columns.iter().enumerate().any(is_missing) {
+            return Ok(None);
+        }
+        let format = transaction.header().schema_format;
+        records.row.clear();
+        encode_record(new, format, &mut records.row);
+        records.entries.clear();
+        let mut places = [None; INDEXES_MAX];
+        for (number, index) in self.indexes.iter().enumerate() {
+            let is_same = |column: &Option<usize>| column.is_none_or(|at| old[at] == new[at]);
+            if index.columns.iter().all(is_same) {
+                continue;
+            }
+            let start = records.entries.len();
+            index.encode(&old, rowid, format, &mut records.entries);
+            let middle = records.entries.len();
+            let unique = index.encode(new, rowid, format, &mut records.entries);
+            places[number] = Some((start, middle, records.entries.len(), unique));
+        }
+        let mut few = Few::none();
+        for (index, place) in self.indexes.iter().zip(places) {
+            let Some((start, middle, end, unique)) = place else { continue };
+            few.push(ChangedEntry {
+                root: index.root,
+                before: &records.entries[start..middle],
+                after: &records.entries[middle..end],
+                order: &index.order,
+                unique,
+            });
+        }
+        let is_done = transaction.update_row(place, &records.row, few.iter())?;
+        Ok(is_done.then_some(1))
+    }
+
+    /// Removes the row of that rowid; `None` where that is left to others. Gives how many rows were
+    /// removed.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub(crate) fn delete(
+        &self,
+        transaction: &mut Transaction,
+        rowid: i64,
+        records: &mut PlainRecords,
+    ) -> Result<Option<u64>, Error> {
+        let Some(place) = self.find(transaction, rowid, records)? else { return Ok(Some(0)) };
+        let mut old: Values<'_> = [ValueRef::Null; COLUMNS_MAX];
+        if transaction.utf16().is_some() || !self.decode(&records.old, &mut old)? {
+            return Ok(None);
+        }
+        let format = transaction.header().schema_format;
+        records.entries.clear();
+        let mut ends = [0; INDEXES_MAX];
+        for (number, index) in self.indexes.iter().enumerate() {
+            index.encode(&old, rowid, format, &mut records.entries);
+            ends[number] = records.entries.len();
+        }
+        let mut few = Few::none();
+        let mut start = 0;
+        for (number, index) in self.indexes.iter().enumerate() {
+            let record = &records.entries[start..ends[number]];
+            start = ends[number];
+            few.push(NewEntry { root: index.root, record, order: &index.order, unique: 0 });
+        }
+        Ok(transaction.delete_row(&place, few.iter())?.then_some(1))
+    }
+
+    /// The values of a row as expressions see them.
+    fn row(&self, stored: &Values<'_>, rowid: i64) -> Vec<Value> {
+        let value = |(place, column): (usize, &PlainColumn)| match stored[place] {
+            _ if self.alias == Some(place) => Value::Int(rowid),
+            ValueRef::Int(int) if column.affinity == Affinity::Real => Value::Real(int as f64),
+            value => Value::from(value),
+        };
+        self.columns.iter().enumerate().map(value).collect()
+    }
+
+    /// The values of a record; false where it is of another number of columns.
+    fn decode<'v>(&self, record: &'v [u8], out: &mut Values<'v>) -> Result<bool, Error> {
+        let mut count = 0;
+        for value in Record::new(record).map_err(shoal_store::Error::from)?.values() {
+            let Some(place) = out.get_mut(count) else { return Ok(false) };
+            *place = value.map_err(shoal_store::Error::from)?;
+            count += 1;
+        }
+        if let Some(alias) = self.alias {
+            out[alias] = ValueRef::Null;
+        }
+        Ok(count == self.columns.len())
+    }
+}
+
+impl PlainColumn {
+    /// Brings a value into the form that a record keeps; false for one that needs more than that.
+    #[inline]
+    fn accept(self, value: &mut ValueRef<'_>) -> bool {
+        match (*value, self.affinity) {
+            (ValueRef::Null, _) => !self.not_null,
+            (ValueRef::Int(_), Affinity::Integer | Affinity::Numeric | Affinity::Blob)
+            | (ValueRef::Text(_), Affinity::Text | Affinity::Blob)
+            | (ValueRef::Blob(_), _) => true,
+            (ValueRef::Real(real), _) if real.is_nan() => false,
+            (ValueRef::Real(_), Affinity::Blob) => true,
+            (ValueRef::Int(_) | ValueRef::Real(_), Affinity::Real) => {
+                *value = compacted(*value, Affinity::Real);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl PlainIndex {
+    /// Appends the record of a row's entry; gives the number of columns that no other entry may
+    /// share with it.
+    fn encode(&self, values: &[ValueRef<'_>], rowid: i64, format: u32, out: &mut Vec<u8>) -> usize {
+        let mut entry = [ValueRef::Null; COLUMNS_MAX];
+        for (place, column) in entry.iter_mut().zip(&self.columns) {
+            *place = column.map_or(ValueRef::Int(rowid), |column| values[column]);
+        }
+        let is_null = |value: &ValueRef<'_>| matches!(value, ValueRef::Null);
+        let is_shared = entry[..self.unique].iter().any(is_null);
+        encode_record(&entry[..self.columns.len()], format, out);
+        if is_shared { 0 } else { self.unique }
+    }
+}
+
+/// As many items as there are indexes, on the stack.
+struct Few<T> {
+    items: [Option<T>; INDEXES_MAX],
+    len: usize,
+}
+
+impl<T: Copy> Few<T> {
+    fn none() -> Few<T> {
+        Few { items: [None; INDEXES_MAX], len: 0 }
+    }
+
+    fn push(&mut self, item: T) {
+        self.items[self.len] = Some(item);
+        self.len += 1;
+    }
+
+    fn iter(&self) -> impl Iterator<Item = T> + Clone {
+        self.items[..self.len].iter().map_while(|item| *item)
+    }
+}
