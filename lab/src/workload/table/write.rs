@@ -7,6 +7,7 @@ use super::{remove, row};
 use crate::answer::{Answer, Digest};
 use crate::engine::table::{Access, Cell, Fields, TableSpec};
 use crate::engine::{Miss, TableEngine};
+use crate::random::Random;
 use crate::workload::{Bench, Context, sampler};
 
 /// Sharc's log table.
@@ -25,6 +26,14 @@ pub(super) const EVENTS: TableSpec = TableSpec {
     columns: &["id", "user_id", "event_type", "timestamp"],
 };
 
+/// Rows that come in no order, in a table with an index on every column.
+const NOTES: TableSpec = TableSpec {
+    name: "notes",
+    create: "CREATE TABLE notes (id INTEGER PRIMARY KEY, author INTEGER NOT NULL, title TEXT NOT \
+             NULL, changed INTEGER NOT NULL)",
+    columns: &["id", "author", "title", "changed"],
+};
+
 const GUARANTEE: &str = "durable: full fsync, rollback journal or the engine's own";
 
 pub(super) fn add<E: TableEngine>(bench: &mut Bench<E>) {
@@ -33,6 +42,8 @@ pub(super) fn add<E: TableEngine>(bench: &mut Bench<E>) {
     }
     insert_and_read(bench);
     single_commits(bench);
+    logged_commits(bench);
+    random_inserts(bench);
     changes(bench);
 }
 
@@ -148,6 +159,67 @@ fn single_commits<E: TableEngine>(bench: &mut Bench<E>) {
                 rows.chunks(1).try_for_each(|row| engine.insert(&mut db, &LOGS, row))
             })?;
             let digest = read_back(&*engine, &mut db, &LOGS)?;
+            drop(db);
+            remove(&path);
+            Ok(Some(Answer::of(digest)))
+        })
+    });
+}
+
+fn logged_commits<E: TableEngine>(bench: &mut Bench<E>) {
+    let text = "one log row per transaction, 50 times, in a write-ahead log; durable: full fsync";
+    bench.add(row("insert_commits_wal", "transaction", text), |engine, cx| {
+        let (engine, cx) = (Arc::clone(engine), cx.clone());
+        let (messages, rest) = logs(0, cx.pick(50, 3));
+        sampler(move |watch| {
+            let (path, mut db) = fresh(&*engine, &cx, &LOGS)?;
+            engine.execute(&mut db, "PRAGMA journal_mode = wal")?;
+            let rows = cells(&messages, &rest);
+            watch.time(rows.len() as u64, || {
+                rows.chunks(1).try_for_each(|row| engine.insert(&mut db, &LOGS, row))
+            })?;
+            let digest = read_back(&*engine, &mut db, &LOGS)?;
+            drop(db);
+            remove(&path);
+            Ok(Some(Answer::of(digest)))
+        })
+    });
+}
+
+/// So many notes with random keys and values, and the titles of theirs.
+fn notes(random: &mut Random, count: usize) -> (Vec<String>, Vec<[i64; 3]>) {
+    let title = |random: &mut Random| format!("note {:x}", random.below(1 << 40));
+    let titles = (0..count).map(|_| title(random)).collect();
+    let mut number = |bound: u64| random.below(bound).cast_signed();
+    let rest = (0..count).map(|_| [number(1 << 52), number(1 << 20), number(1 << 40)]);
+    (titles, rest.collect())
+}
+
+fn random_inserts<E: TableEngine>(bench: &mut Bench<E>) {
+    let text = format!(
+        "10,000 rows with random keys and values into a table of a million with three indexes, one \
+         transaction, commit included, opened just now; {GUARANTEE}"
+    );
+    bench.add(row("insert_random/1M", "transaction", &text), |engine, cx| {
+        let (engine, cx) = (Arc::clone(engine), cx.clone());
+        let mut random = Random::new(7);
+        let (whole, mut db) = fresh(&*engine, &cx, &NOTES)?;
+        let (titles, rest) = notes(&mut random, cx.pick(1_000_000, 200));
+        engine.insert(&mut db, &NOTES, &cells(&titles, &rest))?;
+        for column in &NOTES.columns[1..] {
+            let sql = format!("CREATE INDEX idx_notes_{column} ON notes({column})");
+            engine.execute(&mut db, &sql)?;
+        }
+        drop(db);
+        let (titles, rest) = notes(&mut random, cx.pick(10_000, 20));
+        sampler(move |watch| {
+            let path = cx.scratch.join("more.db");
+            remove(&path);
+            std::fs::copy(&whole, &path).map_err(Miss::failed)?;
+            let mut db = engine.open(&path, Access::Write, &cx.scratch)?;
+            let rows = cells(&titles, &rest);
+            watch.time(1, || engine.insert(&mut db, &NOTES, &rows))?;
+            let digest = read_back(&*engine, &mut db, &NOTES)?;
             drop(db);
             remove(&path);
             Ok(Some(Answer::of(digest)))
