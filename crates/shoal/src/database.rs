@@ -76,6 +76,8 @@ impl Database {
         connection.reserve_tables(Some(tables::PREFIX));
         past::register(&mut connection);
         shoal_graph::pgq::register(&mut connection);
+        connection.register_table_module(Arc::new(shoal_text::TextModule));
+        connection.register_table_module(Arc::new(shoal_text::VocabularyModule));
         // A connection that had been one of a database has the pending edits of its transaction.
         let known =
             connection.keeper().map(|keeper| Arc::clone(keeper) as Arc<dyn Any + Send + Sync>);
