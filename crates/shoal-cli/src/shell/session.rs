@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use shoal::{Database, Environment};
+use shoal::Database;
 use shoal_sql::{Connection, Error, Statement, Statements, ValueRef};
 use shoal_store::Access;
 

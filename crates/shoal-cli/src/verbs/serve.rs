@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use shoal::Environment;
 use shoal_server::{ServeOptions, Server};
 use tokio::runtime::{Builder, Runtime};
 

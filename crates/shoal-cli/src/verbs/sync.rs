@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use shoal::Environment;
 use shoal_server::{Client, ClientNews, ClientOptions};
 
 use crate::args::serve::SyncArgs;

@@ -1,7 +1,5 @@
 //! `shoal doc anonymize`: a copy of the same shape with other content.
 
-use shoal::Environment;
-
 use crate::args::AnonymizeArgs;
 use crate::failure::Failure;
 use crate::open;

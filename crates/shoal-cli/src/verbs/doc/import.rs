@@ -2,7 +2,7 @@
 
 mod folder;
 
-use shoal::{Document, Environment};
+use shoal::Document;
 use shoal_crdt::CommitOptions;
 
 use crate::args::ImportDocArgs;
