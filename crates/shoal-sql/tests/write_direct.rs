@@ -95,7 +95,7 @@ fn compare(seed: u64) -> usize {
     let (vfs, peer) = (SimVfs::new(), sqlite(None));
     let mut ours = shoal(&vfs);
     let mut log = Vec::new();
-    let mut both = |ours: &mut shoal_sql::Connection, log: &mut Vec<String>, sql: &str| {
+    let both = |ours: &mut shoal_sql::Connection, log: &mut Vec<String>, sql: &str| {
         log.push(sql.to_owned());
         let (got, expect) = (run_shoal(ours, sql), run_sqlite(&peer, sql));
         assert_eq!(got, expect, "seed {seed}:\n{}", log.join("\n"));
