@@ -1,10 +1,10 @@
 //! Rows from CSV, JSON, Parquet and Arrow IPC into a table: `shoal import`, and the shell's
 //! `.import`.
 //!
-//! The types of a CSV file's columns are inferred from its first megabyte, and the file is read once;
-//! a later value of another type sends the import back to the start, to infer from the whole file.
-//! Other files are read twice, first for the types. A stream is read once, and its types are inferred
-//! from its beginning. Little is held in memory: some rows, and of a stream its beginning.
+//! The types of a CSV file's columns are inferred from its first megabyte, and the file is read
+//! once; a later value of another type sends the import back to the start, to infer from the whole
+//! file. Other files are read twice, first for the types. A stream is read once, and its types are
+//! inferred from its beginning. Little is held in memory: some rows, and of a stream its beginning.
 
 mod cells;
 #[cfg(feature = "columnar")]

@@ -119,8 +119,8 @@ const CONDITIONS: &[&str] = &[
     "WHERE nosuch = 1",
 ];
 
-/// The conditions of an UPDATE: none that an index serves in another order than the rows'. SQL leaves
-/// open the order of the rows, and with `OR IGNORE` or `OR REPLACE` the rows met first win.
+/// The conditions of an UPDATE: none that an index serves in another order than the rows'. SQL
+/// leaves open the order of the rows, and with `OR IGNORE` or `OR REPLACE` the rows met first win.
 const CONDITIONS_OF_UPDATES: &[&str] = &[
     "",
     "WHERE a = 1",

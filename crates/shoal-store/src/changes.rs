@@ -300,8 +300,8 @@ impl Transaction {
         Ok(result)
     }
 
-    /// Begins a change: until [`Transaction::end_change`], after a panic too, the transaction counts
-    /// as failed.
+    /// Begins a change: until [`Transaction::end_change`], after a panic too, the transaction
+    /// counts as failed.
     pub(crate) fn begin_change(&mut self) -> Result<(), Error> {
         if self.changes_mut()?.failed {
             return Err(Error::Misuse("a transaction was used after a change in it failed"));

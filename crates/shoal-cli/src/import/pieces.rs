@@ -1,5 +1,5 @@
-//! A CSV file into a table made for it: the input is cut into pieces of whole rows, whose values are
-//! read and encoded on all cores, and the table is filled piece after piece.
+//! A CSV file into a table made for it: the input is cut into pieces of whole rows, whose values
+//! are read and encoded on all cores, and the table is filled piece after piece.
 //!
 //! A piece without a quote ends behind any line. In others the rows are looked for by the rules of
 //! RFC 4180, on the thread that cuts.

@@ -43,8 +43,8 @@ fn csv_gets_the_types_that_lose_nothing() {
     assert_eq!(ask(dir.path(), "p.db", "SELECT * FROM people WHERE id = 4"), "4|Do|||\n");
 }
 
-/// Types are those of all values, also where a file's first megabyte says otherwise; the database is
-/// as if the whole had been looked at first.
+/// Types are those of all values, also where a file's first megabyte says otherwise; the database
+/// is as if the whole had been looked at first.
 #[test]
 fn values_far_behind_the_beginning_change_the_types() {
     let dir = tempfile::tempdir().unwrap();

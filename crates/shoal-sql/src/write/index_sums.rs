@@ -1,5 +1,5 @@
-//! Whether the indexes of a table hold the entries of its rows and nothing else, found out without a
-//! look-up: the entries made of the rows and those found in the index are hashed, and the hashes
+//! Whether the indexes of a table hold the entries of its rows and nothing else, found out without
+//! a look-up: the entries made of the rows and those found in the index are hashed, and the hashes
 //! added up. Equal sums of 128 bits are equal entries, in whatever order they were met.
 //!
 //! Rows and entries are read once, on all cores. An answer of "no" is no fault yet: whoever asks
@@ -62,7 +62,7 @@ enum Work<'t> {
     /// A range of a table's rows: the table's number.
     Rows(usize, (i64, i64)),
     /// A part of an index: the table's number and the index's.
-    Entries(usize, usize, IndexPart<'t>),
+    Entries(usize, usize, Box<IndexPart<'t>>),
     /// How many entries an index has.
     Count(usize, usize),
 }
@@ -121,7 +121,8 @@ pub(super) fn look(
             match transaction.index_parts(index.root) {
                 Ok(_) if asked.quick => work.push(Work::Count(number, place)),
                 Ok(parts) => {
-                    work.extend(parts.into_iter().map(|part| Work::Entries(number, place, part)));
+                    let boxed = parts.into_iter().map(Box::new);
+                    work.extend(boxed.map(|part| Work::Entries(number, place, part)));
                 }
                 Err(_) => answer.tables[number] = false,
             }
@@ -154,7 +155,7 @@ pub(super) fn look(
             }
             Work::Entries(number, place, part) => {
                 let index = &tables[number].table.indexes[place];
-                let found = sum_of_entries(transaction, part, index, &orders[number][place]);
+                let found = sum_of_entries(transaction, *part, index, &orders[number][place]);
                 Found::Entries(number, place, doubtful(found)?)
             }
             Work::Count(number, place) => {

@@ -1,7 +1,7 @@
 //! `PRAGMA integrity_check`: pages first, then whether indexes and constraints agree with the rows.
 //!
-//! Pages, rows and entries are read once, side by side (`index_sums`). A table found right that way is
-//! done with; any other is looked at row by row, for the words of SQLite.
+//! Pages, rows and entries are read once, side by side (`index_sums`). A table found right that way
+//! is done with; any other is looked at row by row, for the words of SQLite.
 
 use std::sync::Arc;
 

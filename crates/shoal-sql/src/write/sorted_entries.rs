@@ -2,9 +2,9 @@
 //! put into the index in order.
 //!
 //! An entry is sorted by a number of its first column, ordered as the column is. Where the number
-//! tells the whole column (integers, short texts) and the entries of a key come in the order of their
-//! rowids, no record is looked at. The numbers are first parted by their leading bits, then each
-//! part is sorted by itself.
+//! tells the whole column (integers, short texts) and the entries of a key come in the order of
+//! their rowids, no record is looked at. The numbers are first parted by their leading bits, then
+//! each part is sorted by itself.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -131,7 +131,8 @@ impl Part {
         self.entries.push(Entry { prefix, place: start as u64 });
     }
 
-    /// Gives the entries the numbers to be sorted by; true where these tell the whole first columns.
+    /// Gives the entries the numbers to be sorted by; true where these tell the whole first
+    /// columns.
     fn number(&mut self, order: &KeyOrder, first: &First) -> bool {
         let column = order.column(0);
         let Part { bytes, entries, .. } = self;

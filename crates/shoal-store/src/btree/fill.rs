@@ -1,4 +1,5 @@
-//! Trees filled from their front to their end: each page is put together in memory and written once.
+//! Trees filled from their front to their end: each page is put together in memory and written
+//! once.
 //!
 //! A page gets its number when it is full, so leaves lie in the file in their order. On a level
 //! whose page is full, the next cell waits: followed by another it becomes the divider between two
@@ -15,8 +16,8 @@ use crate::{Error, Transaction};
 
 /// Fills an empty tree with rows or entries in ascending order.
 ///
-/// The transaction takes no other change meanwhile. Dropped before [`TreeFill::finish`], it leaves a
-/// transaction to be rolled back, wholly or to a savepoint.
+/// The transaction takes no other change meanwhile. Dropped before [`TreeFill::finish`], it leaves
+/// a transaction to be rolled back, wholly or to a savepoint.
 #[derive(Debug)]
 pub struct TreeFill<'t> {
     txn: &'t mut Transaction,
