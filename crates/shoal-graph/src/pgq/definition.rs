@@ -8,7 +8,8 @@
 //!                      DESTINATION KEY (b) REFERENCES person NO PROPERTIES)
 //! ```
 //!
-//! The statement is kept as a text in `_graph_definition`, and read again by whoever asks the graph.
+//! The statement is kept as a text in `_graph_definition`, and read again by whoever asks the
+//! graph.
 
 use shoal_sql::{Connection, Error, Value};
 
