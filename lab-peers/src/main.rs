@@ -2,6 +2,7 @@
 //!
 //! Each peer is a feature: a peer failing to build costs no other.
 
+mod db;
 mod document;
 mod hash;
 mod malloc;
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
     #[cfg(not(feature = "peers-only"))]
     shoal_lab::shoal::add(&mut contenders);
     document::add(&mut contenders);
+    db::add(&mut contenders);
     table::add(&mut contenders);
     hash::add(&mut contenders);
     shoal_lab::main(&[], &contenders)
