@@ -135,10 +135,8 @@ pub fn strangers(script: &str) {
     for range in Statements::new(script) {
         let sql = script[range.clone()].to_ascii_lowercase();
         let digits = sql.as_bytes().windows(6).any(|digits| digits.iter().all(u8::is_ascii_digit));
-        if !sql.contains("recursive")
-            && !sql.contains("attach")
-            && !(digits && sql.contains("blob("))
-        {
+        let is_endless = sql.contains("recursive") || (digits && sql.contains("blob("));
+        if !is_endless && !sql.contains("attach") {
             let _ = run(&mut connection, &script[range]);
         }
     }

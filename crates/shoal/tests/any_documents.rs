@@ -2,6 +2,7 @@
 //! the fuzz targets, for a moment. `SHOAL_ANY_SECONDS` and `SHOAL_ANY_SEED` choose longer runs.
 
 #[path = "../../../fuzz/src/documents.rs"]
+#[allow(unreachable_pub)] // Public in the crate of the fuzz targets.
 mod documents;
 
 use std::time::{Duration, Instant};
