@@ -7,7 +7,7 @@ use crate::exec::for_each_row;
 use crate::parse::ast::Stmt;
 use crate::parse::parse;
 use crate::plan;
-use crate::schema::{Module, ModuleContext, ModuleRows, TableReads};
+use crate::schema::{Module, ModuleContext, ModuleRows, Object, TableReads};
 use crate::value::Value;
 
 /// Rows of a table-valued function: one value for each column, missing ones NULL, in the order of
@@ -229,6 +229,32 @@ impl ModuleContext<'_> {
         };
         let program = plan::plan(schema, select, Some(self.txns))?;
         for_each_row(&program, (self.txns, Some(schema)), self.session, parameters, each)
+    }
+}
+
+impl ModuleContext<'_> {
+    /// The faults of a virtual table, as its module finds them.
+    ///
+    /// # Errors
+    /// `no such table`, other tables, those of unknown modules; errors stopping the search.
+    pub fn check_virtual(
+        &self,
+        database: Option<&str>,
+        table: &str,
+    ) -> Result<Vec<String>, Error> {
+        let Some(schema) = self.schema else {
+            return Err(Error::Misuse {
+                what: "a module that looks at tables says that it reads the schema",
+            });
+        };
+        let home = database.map(|name| schema.database(name).unwrap_or(usize::MAX));
+        let found = schema.find(home.filter(|home| *home != usize::MAX), table);
+        let Some((database, Object::Virtual(definition))) = found else {
+            return Err(Error::of_function(format!("no such virtual table: {table}")));
+        };
+        let connected = definition.connect(schema, database)?;
+        let reads = TableReads { schema, txns: self.txns, database, session: self.session };
+        connected.instance.check(&reads)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::layout::{self, Layout};
 use crate::open_document::{self, Stored};
 use crate::projection::Keeper;
 use crate::tables::{self, Size};
-use crate::{Environment, Error, past};
+use crate::{Environment, Error, modules, past};
 
 /// An open database.
 ///
@@ -75,9 +75,9 @@ impl Database {
     pub fn over_connection(environment: Environment, mut connection: Connection) -> Self {
         connection.reserve_tables(Some(tables::PREFIX));
         past::register(&mut connection);
+        modules::register_modules(&mut connection)
+            .expect("the modules of this crate have names of their own");
         shoal_graph::pgq::register(&mut connection);
-        connection.register_table_module(Arc::new(shoal_text::TextModule));
-        connection.register_table_module(Arc::new(shoal_text::VocabularyModule));
         // A connection that had been one of a database has the pending edits of its transaction.
         let known =
             connection.keeper().map(|keeper| Arc::clone(keeper) as Arc<dyn Any + Send + Sync>);

@@ -81,6 +81,16 @@ impl Value {
         matches!(self, Value::Null)
     }
 
+    /// The value as an integer, as `CAST` makes one: of a text the number at its begin, else 0.
+    pub fn to_int(&self) -> i64 {
+        to_int(self.as_ref())
+    }
+
+    /// The value as a real, as `CAST` makes one.
+    pub fn to_real(&self) -> f64 {
+        to_real(self.as_ref())
+    }
+
     /// The name given by `typeof`: `null`, `integer`, `real`, `text` or `blob`.
     pub fn type_name(&self) -> &'static str {
         type_name(self.as_ref())

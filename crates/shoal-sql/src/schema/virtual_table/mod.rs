@@ -444,6 +444,11 @@ impl<'a> TableWrites<'a> {
         TableWrites { transaction, schema, changed: None, home, main, attached, session, record }
     }
 
+    /// Bytes of the file's pages.
+    pub fn page_size(&self) -> usize {
+        self.transaction.header().page_size as usize
+    }
+
     /// The reading end, with the changes so far.
     pub fn reads(&self) -> TableReads<'_> {
         if let Some(schema) = &self.changed {

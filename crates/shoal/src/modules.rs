@@ -1,0 +1,15 @@
+//! The modules of virtual tables, with crates of their own: registered here and nowhere else.
+
+use std::sync::Arc;
+
+use shoal_sql::{Connection, Error};
+
+/// Makes the virtual tables of a file usable by a connection: FTS5's tables and R-Trees.
+///
+/// # Errors
+/// None but a name refused by the connection.
+pub fn register_modules(connection: &mut Connection) -> Result<(), Error> {
+    connection.register_table_module(Arc::new(shoal_text::TextModule));
+    connection.register_table_module(Arc::new(shoal_text::VocabularyModule));
+    shoal_rtree::register(connection)
+}
