@@ -55,7 +55,7 @@ impl Environment {
     }
 
     /// Fills `bytes` with randomness.
-    pub(crate) fn fill(&self, bytes: &mut [u8]) {
+    pub fn fill(&self, bytes: &mut [u8]) {
         self.entropy.fill(bytes);
     }
 

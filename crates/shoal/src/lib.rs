@@ -25,6 +25,7 @@
 
 mod compact;
 mod database;
+mod denied;
 mod environment;
 mod error;
 mod group;
