@@ -4,6 +4,7 @@ pub(crate) mod cypher;
 pub(crate) mod mine;
 pub(crate) mod password;
 pub(crate) mod serve;
+pub(crate) mod token;
 pub(crate) mod transfer;
 pub(crate) mod vault;
 
@@ -80,9 +81,12 @@ pub(crate) enum Verb {
     /// Print what changes in a database, as it changes
     Watch(WatchArgs),
     /// Serve the documents of a database to automerge-repo's clients, and a page about them
-    Serve(serve::ServeArgs),
+    Serve(Box<serve::ServeArgs>),
     /// Exchange documents with a sync server, and go on while both change
     Sync(serve::SyncArgs),
+    /// Make, list and revoke tokens for whoever may use a sync server
+    #[command(subcommand)]
+    Token(token::TokenVerb),
     /// Compute an Argon2 tag and print it in hexadecimal
     Argon2(Argon2Args),
     /// Hash a password, for a string to keep instead of it

@@ -49,6 +49,7 @@ fn main() -> ExitCode {
         Verb::VerifyPassword(args) => verbs::verify_password::run(args),
         Verb::Serve(args) => verbs::serve::run(args),
         Verb::Sync(args) => verbs::sync::run(args),
+        Verb::Token(verb) => verbs::token::run(verb),
         Verb::Mine(args) => verbs::mine::run(args),
         Verb::Tour(args) => verbs::tour::run(args),
         Verb::Bench(args) => verbs::bench::run(args),

@@ -15,6 +15,7 @@ pub(crate) mod recover;
 pub(crate) mod serve;
 pub(crate) mod sql;
 pub(crate) mod sync;
+pub(crate) mod token;
 pub(crate) mod tour;
 pub(crate) mod vault;
 pub(crate) mod verify_password;

@@ -59,6 +59,8 @@ pub(crate) enum Input {
         outlet: Outlet,
     },
     Question(Question),
+    /// Work for the storage, behind everything that earlier inputs brought about.
+    Work(Work),
     Stop,
 }
 
@@ -149,7 +151,19 @@ pub(crate) fn run(
                     outlets.insert(connection, outlet);
                     hub.handle(now_ms, Event::Connected { connection, role, access });
                 }
-                Some(Input::Question(question)) => question(&mut hub),
+                Some(Input::Question(question)) => {
+                    // Whoever asks has heard of everything before.
+                    for effect in hub.take_effects() {
+                        carry_out(effect, &mut outlets, work, &mut news);
+                    }
+                    question(&mut hub);
+                }
+                Some(Input::Work(job)) => {
+                    for effect in hub.take_effects() {
+                        carry_out(effect, &mut outlets, work, &mut news);
+                    }
+                    let _ = work.send(job);
+                }
                 Some(Input::Stop) => {
                     is_stopping = true;
                     break;
@@ -199,6 +213,10 @@ fn carry_out(
         | Effect::Release { .. } => {
             let _ = work.send(Work::Effect(effect));
         }
-        Effect::Joined { .. } | Effect::Unavailable { .. } | Effect::InSync { .. } => news(effect),
+        Effect::Joined { .. }
+        | Effect::Unavailable { .. }
+        | Effect::InSync { .. }
+        | Effect::Told { .. }
+        | Effect::Ask { .. } => news(effect),
     }
 }

@@ -13,23 +13,36 @@
 //! | engine | socket | frames, bounded in bytes by the hub |
 //! | engine | storage | documents to open, changes to store, bounded in bytes by the hub |
 //! | storage | engine | what is durable |
+//!
+//! Who may is a [`SharePolicy`]: open, signed tokens of a file ([`TokenFile`]), a server of the app
+//! ([`Hook`]), or a program's own. Strangers may be admitted by work ([`AdmissionOptions`]).
 
 #![forbid(unsafe_code)]
 
+mod accept;
+mod admission;
 mod client;
+mod dial;
+mod doorman;
 mod engine;
 mod http;
 mod metrics;
+mod policy;
 mod queries;
 mod server;
 mod socket;
 mod storage;
+mod tls;
+pub mod token;
+mod upgrade;
+mod wire;
 
+pub use admission::{AdmissionOptions, Keys, Unpaid};
 pub use client::{Client, ClientNews, ClientOptions};
+pub use policy::{Asking, Credential, Hook, Open, SharePolicy, TokenFile, Verdict, Visit};
 pub use server::{ServeOptions, Server};
 
-use shoal_sync::Fault;
-pub use shoal_sync::Limits;
+pub use shoal_sync::{Access, DocumentId, Fault, Glob, Limits, Rights};
 
 /// Why a server or a client could not begin.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +62,10 @@ pub enum Error {
         /// The fault.
         fault: Fault,
     },
-    /// A URL that is no WebSocket's.
+    /// A certificate or a key that cannot be used, or a build without TLS.
+    #[error("{0}")]
+    Tls(String),
+    /// A URL that is not of the kind asked for.
     #[error("{url}: {why}")]
     Url {
         /// The URL.

@@ -5,10 +5,15 @@ use std::sync::atomic::Ordering;
 
 use shoal_sync::{Counters, Totals};
 
+use crate::admission::AdmissionFigures;
 use crate::storage::Figures;
 
 /// The text of `/metrics`.
-pub(crate) fn render(counters: &Counters, totals: Totals, figures: &Figures) -> String {
+pub(crate) fn render(
+    counters: &Counters,
+    totals: Totals,
+    (figures, admission, incoming_kib): (&Figures, Option<&AdmissionFigures>, usize),
+) -> String {
     let mut out = String::new();
     let mut one = |kind: &str, name: &str, help: &str, value: f64| {
         let _ = writeln!(
@@ -35,6 +40,37 @@ pub(crate) fn render(counters: &Counters, totals: Totals, figures: &Figures) -> 
         count(&figures.commit_us) / 1e6,
     );
     one("counter", "jobs_total", "messages with changes, committed", count(&figures.jobs));
+    one(
+        "gauge",
+        "incoming_bytes",
+        "room taken by long messages under way",
+        size(incoming_kib << 10),
+    );
+    let broken = count(&figures.broken);
+    one("counter", "broken_total", "connections that ended within a request or handshake", broken);
+    let looks = count(&figures.looks);
+    one("counter", "refreshes_total", "looks at documents that others may have changed", looks);
+    let failures = count(&figures.policy_failures);
+    one(
+        "counter",
+        "policy_failures_total",
+        "failures of the share policy's file or server",
+        failures,
+    );
+    if let Some(admission) = admission {
+        for (name, help, value) in [
+            ("challenges", "challenges of admission given", admission.challenges),
+            ("tickets", "tickets of admission given", admission.tickets),
+            ("stamps", "stamps of admission verified", admission.hashes),
+        ] {
+            one("counter", &format!("{name}_total"), help, float(value));
+        }
+        let seconds = float(admission.hash_us) / 1e6;
+        one("counter", "stamp_seconds_total", "seconds of verifying stamps", seconds);
+        one("gauge", "stamps_waiting", "stamps that wait", size(admission.waiting));
+        let effort = float(admission.effort.into());
+        one("gauge", "admission_effort", "the multiple of the idle price asked for", effort);
+    }
     let turned_away = count(&figures.turned_away);
     one("counter", "turned_away_total", "sockets beyond the greatest number", turned_away);
     for (name, help, value) in [
@@ -65,6 +101,16 @@ pub(crate) fn render(counters: &Counters, totals: Totals, figures: &Figures) -> 
     );
     for (word, count) in &counters.faults {
         let _ = writeln!(out, "shoal_faults_total{{fault=\"{word}\"}} {count}");
+    }
+    if let Some(admission) = admission {
+        let _ = writeln!(
+            out,
+            "# HELP shoal_admission_refused_total challenges and stamps refused\n\
+             # TYPE shoal_admission_refused_total counter"
+        );
+        for (word, count) in &admission.refused {
+            let _ = writeln!(out, "shoal_admission_refused_total{{reason=\"{word}\"}} {count}");
+        }
     }
     out
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use shoal::{Access, Database, Document, Environment};
-use shoal_crdt::DocumentJson;
+use shoal_crdt::{DocumentJson, SaveOptions};
 use shoal_history::ChangeHash;
 use shoal_sql::ValueRef;
 use tokio::sync::oneshot;
@@ -124,6 +124,11 @@ pub(crate) fn documents(database: &mut Database) -> Result<Vec<Json>, QueryError
         })
     });
     Ok(shown.collect())
+}
+
+/// A document as an Automerge file.
+pub(crate) fn export(database: &mut Database, name: &str) -> Result<Vec<u8>, QueryError> {
+    Ok(load(database, name)?.to_bytes(SaveOptions::default()))
 }
 
 fn hex(heads: &[ChangeHash]) -> Vec<String> {

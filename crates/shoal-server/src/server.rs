@@ -2,23 +2,28 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use axum::serve::ListenerExt;
 use shoal::{Access, Database, Environment};
-use shoal_sync::{Config, Event, Hub, Limits, Metadata};
+use shoal_sync::{Config, DocumentId, Effect, Event, Hub, Limits, Metadata};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::Error;
+use crate::accept::{self, Serving};
+use crate::admission::{Admission, AdmissionOptions};
+use crate::doorman::Doorman;
 use crate::engine::{self, Engine, Input, News, TICK};
 use crate::http::{self, Site};
+use crate::policy::SharePolicy;
 use crate::queries::Queries;
 use crate::storage::{Figures, Storage};
+use crate::wire::INCOMING_KIB;
+use crate::{Error, tls};
 
 /// Sockets and requests have this time at the end.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -37,6 +42,17 @@ pub struct ServeOptions {
     /// Origins of web pages allowed to open sockets, such as `https://app.example.com`; `*` is any.
     /// The server's own page may; on a loopback address, pages of this machine.
     pub origins: Vec<String>,
+    /// Names by which requests may ask for this server, besides those of this machine: the names
+    /// that a proxy before it is known by. With none, a port beyond this machine takes any name.
+    pub hosts: Vec<String>,
+    /// Certificates and private key in PEM, for TLS.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// An address of its own for `/metrics` and `/healthz`, which the port then leaves out.
+    pub metrics: Option<SocketAddr>,
+    /// Who may.
+    pub policy: Arc<dyn SharePolicy>,
+    /// The price of admission for whoever the policy does not know.
+    pub admission: Option<AdmissionOptions>,
     /// The bounds of peers.
     pub limits: Limits,
 }
@@ -58,10 +74,11 @@ impl Running {
     ) -> Result<Self, Error> {
         let mut database = Database::open(environment.clone(), path, Access::Create)?;
         let id = uuid(database.storage_id()?);
+        let denied = database.denied()?;
         use_log(&mut database);
         let figures = Arc::new(Figures::default());
         let (engine, inputs) = Engine::channel();
-        let (work, jobs) = mpsc::channel();
+        let (work, jobs) = std::sync::mpsc::channel();
         let storage = Storage::new(
             (environment.clone(), path.to_owned()),
             database,
@@ -73,7 +90,10 @@ impl Running {
             .name("storage".to_owned())
             .spawn(move || storage.run(&jobs, &|event| tell.send_blocking(event)))?;
         let metadata = Metadata { storage_id: Some(id.clone()), is_ephemeral: false };
-        let hub = Hub::new(Config { peer_id: format!("shoal-{id}"), metadata, limits });
+        let mut hub = Hub::new(Config { peer_id: format!("shoal-{id}"), metadata, limits });
+        for document in denied.iter().filter_map(|name| DocumentId::parse(name).ok()) {
+            hub.handle(0, Event::Deny { document, is_denied: true });
+        }
         let thinking = thread::Builder::new()
             .name("engine".to_owned())
             .spawn(move || engine::run(hub, inputs, &work, news))?;
@@ -127,48 +147,75 @@ fn uuid(mut bytes: [u8; 16]) -> String {
 /// A sync server, running.
 pub struct Server {
     address: SocketAddr,
+    metrics: Option<SocketAddr>,
     running: Running,
     stop: watch::Sender<bool>,
     places: Arc<Semaphore>,
-    serving: tokio::task::JoinHandle<()>,
+    serving: JoinSet<()>,
 }
 
 impl Server {
     /// Opens the database and the port. Within a tokio runtime.
     ///
     /// # Errors
-    /// When either cannot be opened.
+    /// When either cannot be opened, or a certificate or key cannot be read.
     pub async fn start(options: ServeOptions) -> Result<Self, Error> {
-        let ServeOptions { environment, path, listen, admin_token, origins, limits } = options;
-        let running = Running::start(&environment, &path, limits, Box::new(|_| {}))?;
-        let queries = Queries::start(environment, path)?;
+        let ServeOptions { environment, path, listen, admin_token, origins, limits, .. } = options;
+        let tls = options.tls.as_ref().map(|(chain, key)| tls::Server::new(chain, key));
+        let tls = tls.transpose()?;
+        let admission = options.admission.map(|it| Admission::start(it, environment.clone()));
+        let admission = admission.transpose()?;
         let listener = TcpListener::bind(listen).await?;
+        let metrics_listener = match options.metrics {
+            Some(address) => Some(TcpListener::bind(address).await?),
+            None => None,
+        };
+        let (ask, questions) = mpsc::unbounded_channel();
+        let news: News = Box::new(move |effect| {
+            if let Effect::Ask { connection, document } = effect {
+                let _ = ask.send((connection, document));
+            }
+        });
+        let running = Running::start(&environment, &path, limits, news)?;
+        let figures = Arc::clone(&running.figures);
+        let doorman = Arc::new(Doorman::new(
+            options.policy,
+            admission.clone(),
+            environment.clone(),
+            Arc::clone(&figures),
+        ));
+        tokio::spawn(Arc::clone(&doorman).watch(running.engine.clone(), questions));
+        let queries = Queries::start(environment, path)?;
         let address = listener.local_addr()?;
         let places = Arc::new(Semaphore::new(http::CONNECTIONS));
         let site = Arc::new(Site {
             engine: running.engine.clone(),
             queries,
-            figures: Arc::clone(&running.figures),
+            figures: Arc::clone(&figures),
             limits,
             admin_token,
             origins,
+            hosts: options.hosts,
             is_local: http::is_local(address),
+            has_own_metrics: metrics_listener.is_some(),
             next_connection: AtomicU64::new(1),
             places: Arc::clone(&places),
+            incoming: Arc::new(Semaphore::new(INCOMING_KIB)),
+            doorman,
+            admission,
         });
-        let router = http::router(site);
-        let (stop, mut stopped) = watch::channel(false);
-        // Small messages, each of them waited for.
-        let listener = listener.tap_io(|socket| {
-            let _ = socket.set_nodelay(true);
-        });
-        let serving = tokio::spawn(async move {
-            let ended = async move {
-                let _ = stopped.wait_for(|stopped| *stopped).await;
-            };
-            let _ = axum::serve(listener, router).with_graceful_shutdown(ended).await;
-        });
-        Ok(Self { address, running, stop, places, serving })
+        let (stop, stopped) = watch::channel(false);
+        let mut serving = JoinSet::new();
+        let mut metrics = None;
+        if let Some(listener) = metrics_listener {
+            metrics = Some(listener.local_addr()?);
+            let router = http::metrics_router(Arc::clone(&site));
+            let plain = Serving { router, tls: None, figures: Arc::clone(&figures) };
+            serving.spawn(accept::serve(listener, plain, stopped.clone()));
+        }
+        let whole = Serving { router: http::router(site), tls, figures };
+        serving.spawn(accept::serve(listener, whole, stopped));
+        Ok(Self { address, metrics, running, stop, places, serving })
     }
 
     /// The address of the port.
@@ -176,13 +223,18 @@ impl Server {
         self.address
     }
 
+    /// The address of the metrics, where they have their own.
+    pub const fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics
+    }
+
     /// Closes the port, stores pending changes, tells every socket, and closes the database.
     pub async fn stop(mut self) {
         let _ = self.stop.send(true);
         self.running.stop().await;
-        if timeout(FAREWELL, &mut self.serving).await.is_err() {
-            self.serving.abort();
-        }
+        let ended = async { while self.serving.join_next().await.is_some() {} };
+        let _ = timeout(FAREWELL, ended).await;
+        self.serving.abort_all();
         // Sockets are tasks of their own since their upgrade: the end of the runtime would cut
         // their last words off.
         let all = u32::try_from(http::CONNECTIONS).unwrap_or(u32::MAX);

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use shoal::{Access, Database, Document, Environment, OpenDocument};
 use shoal_crdt::SaveOptions;
 use shoal_history::{Change, ChangeHash, Chunk, Verify, chunks};
+use shoal_sql::ValueRef;
 use shoal_sync::{Contents, DocumentId, Effect, Event, Fault, JobId, Limits, Stored};
 
 /// The most jobs of one transaction: the first of them shall not be kept waiting.
@@ -25,10 +26,15 @@ const BUSY: Duration = Duration::from_secs(60);
 /// How often a failed file is opened again.
 const RETRY: Duration = Duration::from_secs(2);
 
+/// A task on the database.
+pub(crate) type Task = Box<dyn FnOnce(&mut Database) + Send>;
+
 /// Work for the storage.
 pub(crate) enum Work {
     /// An effect of the hub: open, store, save, release.
     Effect(Effect),
+    /// A task of the API, on the database.
+    Task(Task),
     /// The last work: documents are closed.
     Stop,
 }
@@ -46,6 +52,12 @@ pub(crate) struct Figures {
     pub(crate) has_failed: AtomicBool,
     /// WebSockets closed at once, for want of a place.
     pub(crate) turned_away: AtomicU64,
+    /// Connections that ended within a request: late, too long, no HTTP, no TLS.
+    pub(crate) broken: AtomicU64,
+    /// Looks at the file for news of others.
+    pub(crate) looks: AtomicU64,
+    /// Failures of the share policy's file or server.
+    pub(crate) policy_failures: AtomicU64,
     /// The process is to end: a file that cannot be opened is not waited for.
     pub(crate) is_stopping: AtomicBool,
 }
@@ -65,13 +77,18 @@ pub(crate) struct Storage {
     limits: Limits,
     figures: Arc<Figures>,
     looked: Instant,
-    seen: Option<shoal_store::Version>,
+    /// The number of the file's state, which changes with commits of others.
+    seen: Option<i64>,
+    /// The last attempt to write to a file that had refused.
+    tried: Option<Instant>,
 }
 
 /// The outcome of a job before its commit.
 struct Taken {
     document: DocumentId,
     job: JobId,
+    /// What was stored, for the case that the document in memory is lost.
+    chunks: Vec<u8>,
     outcome: Result<Stored, Fault>,
 }
 
@@ -84,7 +101,7 @@ impl Storage {
     ) -> Self {
         let open = BTreeMap::new();
         let looked = Instant::now();
-        Self { environment, path, database, open, limits, figures, looked, seen: None }
+        Self { environment, path, database, open, limits, figures, looked, seen: None, tried: None }
     }
 
     /// Works until told to stop, or until nobody is left to tell.
@@ -99,8 +116,8 @@ impl Storage {
             let mut is_last = false;
             for work in first.into_iter().chain(work.try_iter().take(GROUP_MAX)) {
                 match work {
-                    Work::Effect(effect) => group.push(effect),
                     Work::Stop => is_last = true,
+                    work => group.push(work),
                 }
             }
             self.group(group, tell);
@@ -117,10 +134,19 @@ impl Storage {
         }
     }
 
-    fn group(&mut self, group: Vec<Effect>, tell: &dyn Fn(Event)) {
+    fn group(&mut self, group: Vec<Work>, tell: &dyn Fn(Event)) {
         let mut taken: Vec<Taken> = Vec::new();
         let mut later = Vec::new();
-        for effect in group {
+        for work in group {
+            let effect = match work {
+                Work::Effect(effect) => effect,
+                Work::Task(task) => {
+                    self.commit(&mut taken, tell);
+                    task(&mut self.database);
+                    continue;
+                }
+                Work::Stop => continue,
+            };
             match effect {
                 Effect::Open { document } => {
                     // Changes before it may be of the same document, closed and opened again.
@@ -131,14 +157,9 @@ impl Storage {
                 Effect::Store { document, job, chunks } => {
                     let outcome = self.take_in(&document, &chunks);
                     if !self.open.contains_key(&document) {
-                        // Dropped from memory, with the changes of earlier jobs. Later jobs find
-                        // the document read anew.
-                        let earlier = taken.iter_mut().filter(|job| job.document == document);
-                        for job in earlier.filter(|job| job.outcome.is_ok()) {
-                            job.outcome = Err(Fault::Changes);
-                        }
+                        self.retake(&document, &mut taken);
                     }
-                    taken.push(Taken { document, job, outcome });
+                    taken.push(Taken { document, job, chunks, outcome });
                 }
                 Effect::Release { document } => {
                     self.commit(&mut taken, tell);
@@ -204,6 +225,15 @@ impl Storage {
         Ok(Stored { changes, waiting: waiting(&open.document) })
     }
 
+    /// Takes changes in again that were lost with their document: the fault of one job is no other
+    /// one's.
+    fn retake(&mut self, document: &DocumentId, taken: &mut [Taken]) {
+        let earlier = taken.iter_mut().filter(|job| job.document == *document);
+        for job in earlier.filter(|job| job.outcome.is_ok()) {
+            job.outcome = self.take_in(document, &job.chunks);
+        }
+    }
+
     /// Makes the taken jobs durable, and tells the engine.
     fn commit(&mut self, taken: &mut Vec<Taken>, tell: &dyn Fn(Event)) {
         if taken.is_empty() {
@@ -247,7 +277,7 @@ impl Storage {
         self.figures.commit_us.fetch_add(elapsed, Ordering::Relaxed);
         self.figures.jobs.fetch_add(taken.len() as u64, Ordering::Relaxed);
         self.figures.has_failed.store(has_failed, Ordering::Relaxed);
-        for Taken { document, job, outcome } in taken.drain(..) {
+        for Taken { document, job, outcome, .. } in taken.drain(..) {
             let outcome = match outcome {
                 _ if has_failed => Err(Fault::Storage),
                 Ok(_) if refused.contains(&document) => Err(Fault::Changes),
@@ -297,13 +327,48 @@ impl Storage {
 
     /// Takes in changes of other connections and processes.
     fn look(&mut self, tell: &dyn Fn(Event)) {
-        if !self.database.has_changed(&mut self.seen).unwrap_or(false) {
+        if self.figures.has_failed.load(Ordering::Relaxed) && self.can_write() {
+            self.figures.has_failed.store(false, Ordering::Relaxed);
+        }
+        if !self.has_changed() {
             return;
         }
+        self.figures.looks.fetch_add(1, Ordering::Relaxed);
         for id in self.open.keys().cloned().collect::<Vec<_>>() {
             let Some(open) = self.open.get_mut(&id) else { continue };
             if self.database.refresh(&mut open.document).is_ok() {
                 self.tell_rest(&id, tell);
+            }
+        }
+    }
+
+    /// True when others have committed since the last call: own commits are told by themselves.
+    fn has_changed(&mut self) -> bool {
+        let connection = self.database.sql();
+        let version = connection.prepare("PRAGMA data_version").and_then(|mut statement| {
+            let mut rows = connection.query(&mut statement)?;
+            Ok(rows.next()?.and_then(|row| match row.values().next() {
+                Some(ValueRef::Int(version)) => Some(version),
+                _ => None,
+            }))
+        });
+        let version = version.unwrap_or(None);
+        version.is_some() && std::mem::replace(&mut self.seen, version) != version
+    }
+
+    /// True when the file takes a row: after a failure, to know when it is over.
+    fn can_write(&mut self) -> bool {
+        let now = Instant::now();
+        if self.tried.is_some_and(|tried| now.duration_since(tried) < RETRY) {
+            return false;
+        }
+        self.tried = Some(now);
+        match self.database.try_writing() {
+            Ok(()) => true,
+            Err(error) if is_busy(&error) => false,
+            Err(_) => {
+                self.reopen();
+                false
             }
         }
     }
@@ -350,16 +415,15 @@ enum Refusal {
 
 /// Applies the chunks of a stranger to a document: all of them, or none.
 fn apply(document: &mut Document, bytes: &[u8], limits: &Limits) -> Result<(), Refusal> {
-    if document.queued_changes().len() >= limits.waiting_changes {
-        return Err(Refusal::Whole);
-    }
     if document.is_empty() {
         // A whole document is loaded without making its changes one by one.
         document.load_incremental(bytes).map_err(|_| Refusal::Whole)?;
         // Waiting changes too: they join the document later without being looked at again.
         let all = document.changes().chain(document.queued_changes());
         let highest = all.map(Change::max_op).max().unwrap_or(0);
-        return if highest > limits.op_counter { Err(Refusal::Drop) } else { Ok(()) };
+        let waiting = document.queued_changes().len();
+        let is_too_much = highest > limits.op_counter || waiting > limits.waiting_changes;
+        return if is_too_much { Err(Refusal::Drop) } else { Ok(()) };
     }
     let mut changes = Vec::new();
     for chunk in chunks(bytes, document.limits()) {
@@ -375,7 +439,38 @@ fn apply(document: &mut Document, bytes: &[u8], limits: &Limits) -> Result<(), R
     if changes.iter().any(|change| change.max_op() > limits.op_counter) {
         return Err(Refusal::Whole);
     }
+    let waiting = document.queued_changes().len();
+    if waiting + left_waiting(document, &changes) > limits.waiting_changes.max(waiting) {
+        return Err(Refusal::Whole);
+    }
     document.apply_changes(changes).map_err(|_| Refusal::Whole)
+}
+
+/// How many of the changes would wait for others, at the most. Cost: the changes.
+fn left_waiting(document: &Document, changes: &[Change]) -> usize {
+    let brought: BTreeSet<ChangeHash> = changes.iter().map(Change::hash).collect();
+    let mut dependents: BTreeMap<ChangeHash, Vec<ChangeHash>> = BTreeMap::new();
+    let mut stuck = Vec::new();
+    for change in changes {
+        let mut is_stuck = false;
+        for dep in change.deps() {
+            if brought.contains(dep) {
+                dependents.entry(*dep).or_default().push(change.hash());
+            } else if !document.graph().contains(dep) {
+                is_stuck = true;
+            }
+        }
+        if is_stuck {
+            stuck.push(change.hash());
+        }
+    }
+    let mut waiting: BTreeSet<ChangeHash> = BTreeSet::new();
+    while let Some(hash) = stuck.pop() {
+        if waiting.insert(hash) {
+            stuck.extend(dependents.get(&hash).into_iter().flatten());
+        }
+    }
+    waiting.len()
 }
 
 fn waiting(document: &Document) -> Vec<Change> {
@@ -393,4 +488,78 @@ fn advanced(heads: &[ChangeHash], changes: &[Change]) -> Vec<ChangeHash> {
     }
     // Dependents never come first: they wait for their dependencies.
     heads.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use shoal_crdt::{ActorId, CommitOptions, ROOT};
+
+    use super::*;
+
+    fn note(actor: u8, edits: i64) -> Document {
+        let mut document = Document::new(ActorId::new(&[actor]));
+        for value in 0..edits {
+            let mut transaction = document.transaction();
+            transaction.put(&ROOT, "n", value).expect("a put at the root");
+            transaction.commit(CommitOptions::default());
+        }
+        document
+    }
+
+    fn chunks_of(document: &Document, skipped: usize) -> Vec<u8> {
+        document.changes().skip(skipped).flat_map(|change| change.raw_bytes().to_vec()).collect()
+    }
+
+    /// The outcomes of jobs about one document that came together.
+    fn outcomes(limits: Limits, jobs: &[Vec<u8>]) -> Vec<Result<usize, Fault>> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (environment, path) = (Environment::os(), folder.path().join("a.db"));
+        let database = Database::open(environment.clone(), &path, Access::Create);
+        let database = database.expect("a database");
+        let mut storage =
+            Storage::new((environment, path), database, limits, Arc::new(Figures::default()));
+        let told = Mutex::new(Vec::new());
+        let document = DocumentId::from_bytes([1; 16]);
+        let group = jobs.iter().zip(0..).map(|(chunks, job)| {
+            let (document, chunks) = (document.clone(), chunks.clone());
+            Work::Effect(Effect::Store { document, job: JobId(job), chunks })
+        });
+        storage.group(group.collect(), &|event| {
+            if let Event::Stored { outcome, .. } = event {
+                let count = outcome.map(|stored| stored.changes.len());
+                told.lock().expect("nobody panics").push(count);
+            }
+        });
+        told.into_inner().expect("nobody panics")
+    }
+
+    /// The fault of one message costs no other peer its changes, also where the document in memory
+    /// is given up.
+    #[test]
+    fn jobs_before_a_refused_one_are_taken_in_again() {
+        let honest = note(1, 3);
+        // The first job waits for a change that the last one brings; the second is beyond the
+        // bound of counters, in a document without changes so far.
+        let limits = Limits { op_counter: 5, ..Limits::default() };
+        let jobs = [chunks_of(&honest, 1), chunks_of(&note(2, 9), 0), chunks_of(&honest, 0)];
+        let outcomes = outcomes(limits, &jobs);
+        assert_eq!(outcomes, [Ok(0), Err(Fault::Changes), Ok(3)]);
+    }
+
+    #[test]
+    fn waiting_changes_are_bounded_within_one_message() {
+        let limits = Limits { waiting_changes: 10, ..Limits::default() };
+        let base = chunks_of(&note(1, 1), 0);
+        let orphans = chunks_of(&note(2, 40), 1);
+        let few = chunks_of(&note(3, 9), 1);
+        let whole = chunks_of(&note(2, 40), 0);
+        let outcomes = outcomes(limits, &[base, orphans.clone(), few, orphans, whole]);
+        let refused = Err(Fault::Changes);
+        assert_eq!(outcomes, [Ok(1), refused, Ok(0), refused, Ok(40)]);
+        // The same where the document has nothing yet.
+        let orphans = chunks_of(&note(2, 40), 1);
+        assert_eq!(self::outcomes(limits, &[orphans]), [refused]);
+    }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use shoal_history::{Change, ChangeGraph};
 
-use crate::{Access, DocumentId, Fault};
+use crate::{Access, DocumentId, Fault, Rights};
 
 /// A connection, numbered by the driver; no number comes twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,6 +75,13 @@ pub enum Event {
         /// The length of the frame.
         bytes: usize,
     },
+    /// So many bytes of a frame in the queue were taken, and the frame is not through.
+    Progress {
+        /// The connection.
+        connection: ConnectionId,
+        /// The bytes.
+        bytes: usize,
+    },
     /// A connection is closed, by whichever end.
     Closed {
         /// The connection.
@@ -122,6 +129,35 @@ pub enum Event {
         connection: ConnectionId,
         /// The rights of its peer.
         access: Access,
+    },
+    /// The end of a connection whose credential is not, or no longer, good; a peer that has not
+    /// joined yet is told once it has.
+    Refuse {
+        /// The connection.
+        connection: ConnectionId,
+        /// Why.
+        fault: Fault,
+    },
+    /// The answer to [`Effect::Ask`], or a later one, in force at once.
+    Answered {
+        /// The connection.
+        connection: ConnectionId,
+        /// The document.
+        document: DocumentId,
+        /// The rights of its peer.
+        rights: Rights,
+    },
+    /// A document that nobody is served, whatever their rights; or one that is served again.
+    Deny {
+        /// The document.
+        document: DocumentId,
+        /// False when it is served again.
+        is_denied: bool,
+    },
+    /// The end of every exchange of a document, which is about to be removed.
+    Expel {
+        /// The document.
+        document: DocumentId,
     },
     /// Time passed. To be told every 100 ms or so.
     Tick,
@@ -173,6 +209,13 @@ pub enum Effect {
         /// The document.
         document: DocumentId,
     },
+    /// Find out the rights of a connection to a document. [`Event::Answered`] follows.
+    Ask {
+        /// The connection.
+        connection: ConnectionId,
+        /// The document.
+        document: DocumentId,
+    },
     /// A document may leave the memory.
     Release {
         /// The document.
@@ -184,6 +227,13 @@ pub enum Effect {
         connection: ConnectionId,
         /// The peer's id.
         peer: String,
+    },
+    /// A dialled peer has words for developers.
+    Told {
+        /// The connection.
+        connection: ConnectionId,
+        /// The words.
+        message: String,
     },
     /// A dialled peer does not have a document.
     Unavailable {

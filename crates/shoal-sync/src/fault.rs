@@ -80,6 +80,36 @@ pub enum Fault {
     /// This end is stopping.
     #[error("the server is stopping")]
     Stopping,
+    /// No credential where one is needed.
+    #[error("a token is needed: ?token= in the URL")]
+    NoToken,
+    /// A credential of nobody: malformed, or made by somebody else.
+    #[error("the token or ticket was not made for this server")]
+    BadToken,
+    /// A credential past its time.
+    #[error("the token or ticket has expired")]
+    Expired,
+    /// A credential taken back.
+    #[error("the token was revoked")]
+    Revoked,
+    /// No ticket where work admits strangers.
+    #[error("admission is paid by work: POST /admission gives the challenge, then ?ticket=")]
+    Unpaid,
+    /// A ticket's allowance is used up.
+    #[error("the allowance of the ticket is used up: {0}")]
+    Allowance(&'static str),
+    /// Changes of a peer that may only read.
+    #[error("the document may be read, and not changed")]
+    ReadOnly,
+    /// A document on the list of denied ones.
+    #[error("the document is not served")]
+    Denied,
+    /// The peer id belongs to a connection with another credential.
+    #[error("the peer id is in use by somebody else")]
+    NameInUse,
+    /// Too much waits for slow readers, and this one is the slowest of them.
+    #[error("too much waits for slow readers")]
+    Crowded,
 }
 
 impl Fault {
@@ -108,6 +138,16 @@ impl Fault {
             Self::Storage => "storage",
             Self::Unreadable => "unreadable",
             Self::Stopping => "stopping",
+            Self::NoToken => "no_token",
+            Self::BadToken => "bad_token",
+            Self::Expired => "expired",
+            Self::Revoked => "revoked",
+            Self::Unpaid => "unpaid",
+            Self::Allowance(_) => "allowance",
+            Self::ReadOnly => "read_only",
+            Self::Denied => "denied",
+            Self::NameInUse => "name_in_use",
+            Self::Crowded => "crowded",
         }
     }
 
@@ -122,7 +162,15 @@ impl Fault {
             | Self::Replaced
             | Self::Slow
             | Self::Storage
-            | Self::Stopping => true,
+            | Self::Stopping
+            | Self::NoToken
+            | Self::BadToken
+            | Self::Expired
+            | Self::Revoked
+            | Self::Unpaid
+            | Self::Allowance(_)
+            | Self::NameInUse
+            | Self::Crowded => true,
             Self::Cbor { .. }
             | Self::NotBinary
             | Self::Missing(_)
@@ -135,6 +183,8 @@ impl Fault {
             | Self::SyncMessage
             | Self::Changes
             | Self::TooMany(_)
+            | Self::ReadOnly
+            | Self::Denied
             | Self::Unreadable => false,
         }
     }

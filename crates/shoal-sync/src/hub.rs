@@ -14,13 +14,18 @@ mod document;
 mod ephemeral;
 mod exchange;
 mod peer;
+mod rights;
 
 use document::Document;
 use peer::Peer;
+use rights::Purses;
 
 /// The longest sync state kept of a departed peer: some hundred heads. A document may have as many
 /// heads as its authors like, and the number of states alone would bound no memory.
 const REMEMBERED_BYTES: usize = 16 << 10;
+
+/// The most characters of a peer's words that are handed on.
+const TOLD_CHARS: usize = 1_000;
 
 /// Who this end is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +49,25 @@ pub struct DocumentInfo {
     pub changes: usize,
     /// Connections with the document open.
     pub peers: usize,
+}
+
+/// A connection, for a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerInfo {
+    /// The connection.
+    pub connection: ConnectionId,
+    /// The id of its peer, once it has joined.
+    pub name: Option<String>,
+    /// Milliseconds since it was made.
+    pub age_ms: u64,
+    /// Its open documents.
+    pub documents: usize,
+    /// Open documents with news that the peer was not told yet.
+    pub behind: usize,
+    /// Bytes queued for it.
+    pub queued_bytes: usize,
+    /// Bytes of its changes on their way to the disk.
+    pub pending_bytes: usize,
 }
 
 /// Sizes of a hub at the moment.
@@ -71,6 +95,12 @@ pub struct Hub {
     by_name: BTreeMap<String, ConnectionId>,
     documents: BTreeMap<DocumentId, Document>,
     followed: BTreeSet<DocumentId>,
+    denied: BTreeSet<DocumentId>,
+    purses: Purses,
+    /// Bytes queued for all peers.
+    queued: usize,
+    /// Messages were not made, for too much was queued.
+    is_crowded: bool,
     /// Encoded sync states of departed peers with storage, each with the number of its leaving.
     remembered: BTreeMap<(String, DocumentId), (u64, Vec<u8>)>,
     /// Leavings, oldest first; ones that no entry of `remembered` has the number of count for
@@ -94,6 +124,10 @@ impl Hub {
             by_name: BTreeMap::new(),
             documents: BTreeMap::new(),
             followed: BTreeSet::new(),
+            denied: BTreeSet::new(),
+            purses: Purses::default(),
+            queued: 0,
+            is_crowded: false,
             remembered: BTreeMap::new(),
             remembered_order: VecDeque::new(),
             next_leaving: 0,
@@ -114,7 +148,7 @@ impl Hub {
             connections: self.peers.len(),
             joined: self.by_name.len(),
             documents: self.documents.len(),
-            queued_bytes: self.peers.values().map(|peer| peer.queued).sum(),
+            queued_bytes: self.queued,
             pending_bytes: self.peers.values().map(|peer| peer.pending_bytes).sum(),
         }
     }
@@ -127,6 +161,19 @@ impl Hub {
             heads: document.graph.heads(),
             changes: document.graph.len(),
             peers: document.shares.len(),
+        })
+    }
+
+    /// The connections, in the order of their making.
+    pub fn peers(&self) -> impl Iterator<Item = PeerInfo> + '_ {
+        self.peers.iter().map(|(&connection, peer)| PeerInfo {
+            connection,
+            name: peer.name.clone(),
+            age_ms: self.now_ms - peer.connected_ms,
+            documents: peer.documents.len(),
+            behind: peer.dirty.len(),
+            queued_bytes: peer.queued,
+            pending_bytes: peer.pending_bytes,
         })
     }
 
@@ -145,10 +192,20 @@ impl Hub {
             Event::Bad { connection, fault } => self.fault(connection, fault),
             Event::Sent { connection, bytes } => {
                 if let Some(peer) = self.peers.get_mut(&connection) {
-                    peer.queued = peer.queued.saturating_sub(bytes);
-                    peer.progress_ms = self.now_ms;
+                    let left = peer.queued.saturating_sub(bytes);
+                    self.queued -= peer.queued - left;
+                    peer.queued = left;
+                    (peer.progress_ms, peer.progress_bytes) = (self.now_ms, 0);
                     if !peer.dirty.is_empty() {
                         self.dirty.insert(connection);
+                    }
+                }
+            }
+            Event::Progress { connection, bytes } => {
+                if let Some(peer) = self.peers.get_mut(&connection) {
+                    peer.progress_bytes += bytes;
+                    if peer.progress_bytes >= self.config.limits.stall_bytes {
+                        (peer.progress_ms, peer.progress_bytes) = (self.now_ms, 0);
                     }
                 }
             }
@@ -172,6 +229,12 @@ impl Hub {
             }
             Event::Follow { document } => self.follow(document),
             Event::Admit { connection, access } => self.admit(connection, access),
+            Event::Refuse { connection, fault } => self.refuse(connection, fault),
+            Event::Answered { connection, document, rights } => {
+                self.answered(connection, document, rights);
+            }
+            Event::Deny { document, is_denied } => self.deny(document, is_denied),
+            Event::Expel { document } => self.expel(&document),
             Event::Tick => self.tick(),
         }
     }
@@ -198,8 +261,10 @@ impl Hub {
 
     fn connected(&mut self, connection: ConnectionId, role: Role, access: Access) {
         self.counters.connected += 1;
+        let purse = access.purse;
         let peer = Peer::new(role, access, &self.config.limits, self.now_ms);
         self.peers.insert(connection, peer);
+        self.open_purse(connection, purse);
         if role == Role::Dialing {
             let metadata = self.config.metadata.clone();
             self.send(connection, Message::Join { metadata, speaks_version_1: true });
@@ -233,8 +298,15 @@ impl Hub {
             }
             (Message::Join { .. }, Some(name), _) if *name == frame.sender => return Ok(()),
             (Message::Join { .. }, Some(_), _) => return Err(Fault::SecondJoin),
-            (Message::Error { .. } | Message::Gossip, _, _) => {
-                self.counters.gossip += u64::from(frame.message == Message::Gossip);
+            (Message::Error { message }, _, role) => {
+                if role == Role::Dialing {
+                    let message = message.chars().take(TOLD_CHARS).collect();
+                    self.effects.push(Effect::Told { connection, message });
+                }
+                return Ok(());
+            }
+            (Message::Gossip, _, _) => {
+                self.counters.gossip += 1;
                 return Ok(());
             }
             (_, None, _) => return Err(Fault::BeforeJoin),
@@ -261,7 +333,20 @@ impl Hub {
     }
 
     fn joined(&mut self, connection: ConnectionId, name: String, metadata: Metadata) {
-        if let Some(&older) = self.by_name.get(&name) {
+        let Some(peer) = self.peers.get(&connection) else { return };
+        let older = self.by_name.get(&name).copied();
+        let owner = older.and_then(|older| self.peers.get(&older)).map(|peer| peer.access.owner);
+        let in_use = owner.is_some_and(|owner| owner != peer.access.owner);
+        let refusal = peer.refusal.or(in_use.then_some(Fault::NameInUse));
+        if let Some(fault) = refusal.filter(|_| peer.role == Role::Accepting) {
+            // Clients wait a second for this answer; whoever has the id loses nothing.
+            let metadata = self.config.metadata.clone();
+            let (sender, message) = (self.config.peer_id.clone(), Message::Peer { metadata });
+            self.send_frame(connection, &Frame { sender, target: name, message });
+            self.close(connection, fault);
+            return;
+        }
+        if let Some(older) = older {
             self.close(older, Fault::Replaced);
         }
         self.counters.joined += 1;
@@ -295,9 +380,10 @@ impl Hub {
         let Some(peer) = self.peers.get_mut(&connection) else { return };
         let bytes = frame.encode();
         if peer.queued == 0 {
-            peer.progress_ms = self.now_ms;
+            (peer.progress_ms, peer.progress_bytes) = (self.now_ms, 0);
         }
         peer.queued += bytes.len();
+        self.queued += bytes.len();
         self.counters.sent += 1;
         self.counters.sent_bytes += bytes.len() as u64;
         self.effects.push(Effect::Send { connection, bytes });
@@ -344,7 +430,9 @@ impl Hub {
             }
             self.unshare(connection, &id);
         }
-        self.peers.remove(&connection);
+        if let Some(peer) = self.peers.remove(&connection) {
+            self.queued -= peer.queued;
+        }
         self.dirty.remove(&connection);
     }
 
@@ -371,6 +459,23 @@ impl Hub {
         {
             self.counters.paused += 1;
             self.effects.push(Effect::Pause { connection });
+        }
+    }
+
+    /// Ends the slowest readers while too much is queued for all; lets the others go on otherwise.
+    fn make_way(&mut self) {
+        let limits = self.config.limits;
+        while self.queued >= limits.total_queue_bytes {
+            let stalled = self.peers.iter().filter(|(_, peer)| {
+                peer.queued > 0 && self.now_ms > peer.progress_ms + limits.crowded_ms
+            });
+            let most = stalled.max_by_key(|(_, peer)| peer.queued);
+            let Some((&connection, _)) = most else { return };
+            self.close(connection, Fault::Crowded);
+        }
+        if std::mem::take(&mut self.is_crowded) {
+            let ready = self.peers.iter().filter(|(_, peer)| !peer.dirty.is_empty());
+            self.dirty.extend(ready.map(|(&connection, _)| connection));
         }
     }
 
@@ -406,6 +511,8 @@ impl Hub {
         for (connection, fault) in ended {
             self.close(connection, fault);
         }
+        self.purses.tick(now_ms);
+        self.make_way();
         let idle = self.documents.iter().filter(|(_, document)| {
             let since = document.idle_ms.filter(|_| document.may_leave());
             since.is_some_and(|since| document.graph.is_empty() || now_ms >= since + limits.idle_ms)

@@ -21,11 +21,11 @@ mod id;
 mod limits;
 mod message;
 
-pub use access::{Access, Rights};
+pub use access::{Access, Glob, Purse, Rights};
 pub use counters::Counters;
 pub use event::{ConnectionId, Contents, Effect, Event, JobId, Role, Stored};
 pub use fault::Fault;
-pub use hub::{Config, DocumentInfo, Hub, Totals};
+pub use hub::{Config, DocumentInfo, Hub, PeerInfo, Totals};
 pub use id::{DocumentId, base58_check};
 pub use limits::Limits;
 pub use message::{Ephemeral, Frame, Message, Metadata};

@@ -33,6 +33,9 @@ pub struct Limits {
     pub pending_bytes: usize,
     /// Bytes queued for a connection, beyond which no sync message is made for it.
     pub queue_bytes: usize,
+    /// Bytes queued for all connections, beyond which no sync message is made, and the slowest
+    /// reader goes. Fault: `crowded`.
+    pub total_queue_bytes: usize,
     /// Bytes queued for a connection, beyond which ephemeral messages to it are dropped.
     pub ephemeral_queue_bytes: usize,
     /// Changes of one document with missing dependencies.
@@ -49,8 +52,19 @@ pub struct Limits {
     pub join_ms: u64,
     /// Milliseconds that a request for an absent document waits for its creator.
     pub absent_ms: u64,
-    /// Milliseconds without any byte taken by a reader with frames in its queue. Fault: `slow`.
+    /// Milliseconds in which a reader with frames in its queue takes [`Self::stall_bytes`], or a
+    /// whole frame. Fault: `slow`.
     pub stall_ms: u64,
+    /// Bytes taken by the slowest reader in [`Self::stall_ms`].
+    pub stall_bytes: usize,
+    /// Milliseconds without progress after which a reader goes, while too much is queued for all.
+    /// Fault: `crowded`.
+    pub crowded_ms: u64,
+    /// Messages of a connection about one document that wait for the answer to
+    /// [`Effect::Ask`](crate::Effect::Ask). Fault: `too_many`.
+    pub asking: usize,
+    /// Tickets in use at a time. Fault: `too_many`.
+    pub purses: usize,
     /// Milliseconds that a document stays in memory without peers.
     pub idle_ms: u64,
 }
@@ -72,6 +86,7 @@ impl Default for Limits {
             ephemeral_sessions: 16,
             pending_bytes: 16 << 20,
             queue_bytes: 1 << 20,
+            total_queue_bytes: 256 << 20,
             ephemeral_queue_bytes: 256 << 10,
             waiting_changes: 10_000,
             op_counter: i32::MAX as u32,
@@ -81,6 +96,10 @@ impl Default for Limits {
             join_ms: 5_000,
             absent_ms: 500,
             stall_ms: 60_000,
+            stall_bytes: 16 << 10,
+            crowded_ms: 2_000,
+            asking: 64,
+            purses: 100_000,
             idle_ms: 10_000,
         }
     }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 /// `shoal serve`.
 #[derive(Debug, Args)]
@@ -12,13 +12,19 @@ Clients of automerge-repo need no change: their WebSocket adapter is given ws://
 is acknowledged, and told to others, after it is safe on the disk. Documents are named by their \
 automerge-repo ids, so that shoal doc show DB::ID and SQL on the same file read them meanwhile.
 
-Whoever reaches the port and knows a document's id may read and change it: the address is this \
-machine's unless another is given. The page at / and the API ask for the admin token, printed at \
-the start, or read from a file.
+Without --tokens, --ask or --admission, whoever reaches the port and knows a document's id may \
+read and change it: the address is this machine's unless another is given. The page at / and the \
+API ask for the admin token, printed at the start, or read from a file.
+
+With --tokens, clients are given ws://HOST:PORT/?token=TOKEN, made by shoal token new. With \
+--admission, strangers work some seconds for a ticket: POST /admission, /admission.js for pages, \
+shoal sync --pay.
 
 Examples:
   shoal serve app.db
-  shoal serve app.db --listen 0.0.0.0:3030 --allow-origin https://app.example.com")]
+  shoal serve app.db --listen 0.0.0.0:3030 --tokens tokens.json --allow-origin https://app.example.com
+  shoal serve app.db --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem
+  shoal serve app.db --admission admission.key --anyone read")]
 pub(crate) struct ServeArgs {
     /// The database; a missing one is created
     #[arg(value_name = "DB", default_value = "shoal.db")]
@@ -29,9 +35,63 @@ pub(crate) struct ServeArgs {
     /// Origin of web pages that may connect (* for any); may be given several times
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     pub(crate) allow_origin: Vec<String>,
+    /// Name that requests may give as their host, beside this machine's: for a proxy that keeps
+    /// it. May be given several times
+    #[arg(long = "host", value_name = "NAME")]
+    pub(crate) hosts: Vec<String>,
     /// Read the admin token from a file instead of making one
     #[arg(long, value_name = "FILE")]
     pub(crate) admin_token_file: Option<PathBuf>,
+    /// Let in whoever has a token that this file knows: shoal token new FILE makes both
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tokens: Option<PathBuf>,
+    /// Ask a server of yours about each document: POST of token and document, answer of rights
+    #[arg(long, value_name = "URL", conflicts_with = "tokens")]
+    pub(crate) ask: Option<String>,
+    /// What anyone may do who brings nothing [default: write; with --admission none]
+    #[arg(long, value_enum, conflicts_with_all = ["tokens", "ask"])]
+    pub(crate) anyone: Option<Anyone>,
+    /// Admit strangers by work; the file has the key of tickets, and is made if it is missing
+    #[arg(long, value_name = "KEYFILE")]
+    pub(crate) admission: Option<PathBuf>,
+    /// KiB of memory of a hash of admission
+    #[arg(long, value_name = "KIB", default_value_t = 65_536, requires = "admission",
+          value_parser = clap::value_parser!(u32).range(8..=1_048_576))]
+    pub(crate) admission_memory: u32,
+    /// Hashes that a ticket costs on average, while the server is idle
+    #[arg(long, value_name = "N", default_value_t = 16, requires = "admission",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) admission_hashes: u64,
+    /// Seconds that a ticket lasts
+    #[arg(long, value_name = "N", default_value_t = 43_200, requires = "admission",
+          value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    pub(crate) ticket_seconds: u64,
+    /// Bytes of changes that a ticket lets store
+    #[arg(long, value_name = "N", default_value_t = 67_108_864, requires = "admission")]
+    pub(crate) ticket_bytes: u64,
+    /// Documents that a ticket lets make
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "admission")]
+    pub(crate) ticket_documents: u64,
+    /// Certificate chain in PEM, for TLS (in builds with the feature tls)
+    #[arg(long, value_name = "PEM", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Private key in PEM
+    #[arg(long, value_name = "PEM", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Another address for /metrics and /healthz, which the port then leaves out
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) metrics_listen: Option<SocketAddr>,
+}
+
+/// The rights of whoever brings nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Anyone {
+    /// Nothing
+    None,
+    /// Read documents whose ids they know
+    Read,
+    /// Read and change them
+    Write,
 }
 
 /// `shoal sync`.
@@ -39,16 +99,19 @@ pub(crate) struct ServeArgs {
 #[command(after_long_help = "\
 The server is shoal serve, or any sync server of automerge-repo. Without DOC every document of the \
 database with an automerge-repo id as its name is exchanged. A lost connection is made again; edits \
-of other programs to the same file go out, and what comes in is in the file at once.
+of other programs to the same file go out, and what comes in is in the file at once. A token goes \
+into the URL, and is never printed.
 
 Examples:
   shoal sync notes.db ws://127.0.0.1:3030
-  shoal sync notes.db ws://127.0.0.1:3030 automerge:2akvofn6L1o4RMUEMQi7qzwRjKWZ --once")]
+  shoal sync notes.db ws://127.0.0.1:3030 automerge:2akvofn6L1o4RMUEMQi7qzwRjKWZ --once
+  shoal sync notes.db 'wss://sync.example.com/?token=shoal.eyJp...'
+  shoal sync notes.db ws://sync.example.com --pay")]
 pub(crate) struct SyncArgs {
     /// The database; a missing one is created
     #[arg(value_name = "DB")]
     pub(crate) database: PathBuf,
-    /// ws://HOST[:PORT]
+    /// ws://HOST[:PORT], or wss:// in builds with the feature tls
     #[arg(value_name = "URL")]
     pub(crate) url: String,
     /// Ids or automerge: URLs of documents
@@ -57,4 +120,10 @@ pub(crate) struct SyncArgs {
     /// End once each document is the same at both ends; fail when the server lacks one
     #[arg(long)]
     pub(crate) once: bool,
+    /// Pay for admission with work of all cores, where the server asks for it
+    #[arg(long)]
+    pub(crate) pay: bool,
+    /// Trust the certificates of this file alone, for wss://
+    #[arg(long, value_name = "PEM")]
+    pub(crate) ca: Option<PathBuf>,
 }

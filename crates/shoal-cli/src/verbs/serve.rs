@@ -1,14 +1,19 @@
 //! `shoal serve`: a sync server over a database.
 
-use std::fs;
+use std::sync::Arc;
+use std::{fs, io};
 
-use shoal_server::{ServeOptions, Server};
+use shoal::Environment;
+use shoal_server::{
+    AdmissionOptions, Hook, Keys, Open, Rights, ServeOptions, Server, SharePolicy, TokenFile,
+};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::args::serve::ServeArgs;
+use crate::args::serve::{Anyone, ServeArgs};
 use crate::failure::Failure;
 use crate::open;
 use crate::out;
+use crate::verbs::token::write_secret;
 
 /// The shortest admin token: shorter ones can be tried out.
 const TOKEN_MIN: usize = 16;
@@ -29,26 +34,36 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         None => environment.new_actor().to_string(),
     };
     let options = ServeOptions {
+        policy: policy(args, &environment)?,
+        admission: admission(args, &environment)?,
         environment,
         path: args.database.clone(),
         listen: args.listen,
         admin_token: admin_token.clone(),
         origins: args.allow_origin.clone(),
+        hosts: args.hosts.clone(),
+        tls: args.tls_cert.clone().zip(args.tls_key.clone()),
+        metrics: args.metrics_listen,
         limits: shoal_server::Limits::default(),
     };
+    let s = if options.tls.is_some() { "s" } else { "" };
     runtime()?.block_on(async {
         let stop = Stop::new()?;
         let server = Server::start(options).await.map_err(|error| match error {
             shoal_server::Error::Io(error) => Failure::at(args.listen, error),
+            error @ shoal_server::Error::Tls(_) => Failure::new(error),
             error => open::about(&args.database, &error),
         })?;
         let address = server.address();
-        out::note(format_args!("{}: serving at ws://{address}", args.database.display()));
+        out::note(format_args!("{}: serving at ws{s}://{address}", args.database.display()));
         match args.admin_token_file {
-            Some(_) => out::note(format_args!("page: http://{address}/")),
-            None => out::note(format_args!("page: http://{address}/#token={admin_token}")),
+            Some(_) => out::note(format_args!("page: http{s}://{address}/")),
+            None => out::note(format_args!("page: http{s}://{address}/#token={admin_token}")),
         }
-        if !address.ip().is_loopback() {
+        if let Some(address) = server.metrics_address() {
+            out::note(format_args!("metrics: http://{address}/metrics"));
+        }
+        if !address.ip().is_loopback() && is_open(args) {
             let whom = "anyone who reaches this address and knows a document's id may change it";
             out::note(whom);
         }
@@ -57,6 +72,57 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         server.stop().await;
         Ok(())
     })
+}
+
+/// True where nothing is asked of visitors.
+fn is_open(args: &ServeArgs) -> bool {
+    let none = args.tokens.is_none() && args.ask.is_none() && args.admission.is_none();
+    none && args.anyone.is_none_or(|anyone| anyone == Anyone::Write)
+}
+
+fn policy(args: &ServeArgs, environment: &Environment) -> Result<Arc<dyn SharePolicy>, Failure> {
+    if let Some(file) = &args.tokens {
+        let tokens = TokenFile::open(environment.clone(), file);
+        let tokens = tokens.map_err(|why| {
+            Failure::at(file.display(), why)
+                .hint(format_args!("shoal token new {} makes it", file.display()))
+        })?;
+        return Ok(Arc::new(tokens));
+    }
+    if let Some(url) = &args.ask {
+        return Ok(Arc::new(Hook::new(url).map_err(Failure::new)?));
+    }
+    let usual = if args.admission.is_some() { Anyone::None } else { Anyone::Write };
+    Ok(Arc::new(Open(match args.anyone.unwrap_or(usual) {
+        Anyone::None => Rights::None,
+        Anyone::Read => Rights::Read,
+        Anyone::Write => Rights::Write,
+    })))
+}
+
+fn admission(
+    args: &ServeArgs,
+    environment: &Environment,
+) -> Result<Option<AdmissionOptions>, Failure> {
+    let Some(path) = &args.admission else { return Ok(None) };
+    let at = |error: io::Error| Failure::at(path.display(), error);
+    if !path.exists() {
+        let mut bytes = [0; 32];
+        environment.fill(&mut bytes);
+        write_secret(path, &(shoal_stdx::hex::encode(&bytes) + "\n")).map_err(at)?;
+    }
+    let keys = Keys::parse(&fs::read_to_string(path).map_err(at)?).ok_or_else(|| {
+        let why = "a key is a line of 64 hexadecimal digits; the one before it may follow";
+        Failure::at(path.display(), why)
+    })?;
+    Ok(Some(AdmissionOptions {
+        memory_kib: args.admission_memory,
+        difficulty: args.admission_hashes,
+        ticket_s: args.ticket_seconds,
+        bytes: args.ticket_bytes,
+        documents: args.ticket_documents,
+        ..AdmissionOptions::new(keys)
+    }))
 }
 
 /// A runtime for sockets and timers.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use shoal_server::{Client, ClientNews, ClientOptions};
+use shoal_server::{Client, ClientNews, ClientOptions, Fault};
 
 use crate::args::serve::SyncArgs;
 use crate::failure::Failure;
@@ -16,8 +16,12 @@ pub(crate) fn run(args: &SyncArgs) -> Result<(), Failure> {
         path: args.database.clone(),
         url: args.url.clone(),
         documents: args.documents.clone(),
+        authorities: args.ca.clone(),
+        pays: args.pay,
         limits: shoal_server::Limits::default(),
     };
+    // Credentials are in the query.
+    let shown = args.url.split('?').next().unwrap_or_default();
     runtime()?.block_on(async {
         let stop = Stop::new()?;
         let mut client = Client::start(options).await.map_err(|error| match error {
@@ -32,6 +36,8 @@ pub(crate) fn run(args: &SyncArgs) -> Result<(), Failure> {
         }
         let mut waited_for: BTreeSet<_> = client.documents().clone();
         let mut absent = BTreeSet::new();
+        // The last words of the server say why it ended the connection.
+        let mut told: Option<String> = None;
         let asked = stop.asked();
         tokio::pin!(asked);
         loop {
@@ -41,14 +47,27 @@ pub(crate) fn run(args: &SyncArgs) -> Result<(), Failure> {
             };
             match news {
                 Some(ClientNews::Connected { server }) => {
-                    out::note(format_args!("{}: connected to {server}", args.url));
+                    out::note(format_args!("{shown}: connected to {server}"));
                 }
                 Some(ClientNews::Disconnected { why }) if args.once => {
                     client.stop().await;
-                    return Err(Failure::at(&args.url, why));
+                    return Err(Failure::at(shown, told.unwrap_or(why)));
                 }
                 Some(ClientNews::Disconnected { why }) => {
-                    out::note(format_args!("{}: {why}; trying again", args.url));
+                    out::note(format_args!("{shown}: {why}; trying again"));
+                }
+                Some(ClientNews::Paying { difficulty, memory_kib }) => {
+                    out::note(format_args!(
+                        "{shown}: working for admission: {difficulty} hashes of {memory_kib} KiB"
+                    ));
+                }
+                Some(ClientNews::Told { message }) => {
+                    out::note(format_args!("{shown}: {message}"));
+                    if args.once && message.ends_with(&Fault::ReadOnly.to_string()) {
+                        client.stop().await;
+                        return Err(Failure::at(shown, message));
+                    }
+                    told = Some(message);
                 }
                 Some(ClientNews::InSync { document }) => {
                     if !args.once {
@@ -70,7 +89,7 @@ pub(crate) fn run(args: &SyncArgs) -> Result<(), Failure> {
         client.stop().await;
         if args.once && !absent.is_empty() {
             let why = format_args!("{} documents are at neither end", absent.len());
-            return Err(Failure::at(&args.url, why));
+            return Err(Failure::at(shown, why));
         }
         Ok(())
     })

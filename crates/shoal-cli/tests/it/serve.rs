@@ -12,21 +12,26 @@ use tempfile::tempdir;
 use super::shoal;
 
 /// An id in automerge-repo's spelling.
-const ID: &str = "2akvofn6L1o4RMUEMQi7qzwRjKWZ";
+pub(crate) const ID: &str = "2akvofn6L1o4RMUEMQi7qzwRjKWZ";
 
 /// A server on a free port; killed when dropped.
-struct Server {
+pub(crate) struct Server {
     child: Child,
-    address: String,
-    token: String,
+    pub(crate) address: String,
+    pub(crate) token: String,
     /// Kept open: the server writes there.
     _stderr: BufReader<std::process::ChildStderr>,
 }
 
 impl Server {
-    fn start(dir: &Path) -> Self {
+    pub(crate) fn start(dir: &Path) -> Self {
+        Self::with(dir, &[])
+    }
+
+    pub(crate) fn with(dir: &Path, args: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_shoal"))
             .args(["serve", "served.db", "--listen", "127.0.0.1:0"])
+            .args(args)
             .current_dir(dir)
             .stderr(Stdio::piped())
             .spawn()
@@ -38,13 +43,13 @@ impl Server {
             line
         };
         let first = line();
-        let address = first.trim().split_once("ws://").expect("the address").1.to_owned();
+        let address = first.trim().split_once("://").expect("the address").1.to_owned();
         let token = line().trim().split_once("#token=").expect("the token").1.to_owned();
         Self { child, address, token, _stderr: stderr }
     }
 
     /// Sends a request of these lines; gives the answer.
-    fn ask(&self, lines: &[&str], body: &str) -> String {
+    pub(crate) fn ask(&self, lines: &[&str], body: &str) -> String {
         let mut socket = TcpStream::connect(&self.address).unwrap();
         let mut request = lines.join("\r\n");
         request +=
@@ -55,7 +60,7 @@ impl Server {
         answer
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("ws://{}", self.address)
     }
 }
@@ -168,7 +173,7 @@ fn javascript_clients_lose_nothing_that_was_acknowledged() {
 }
 
 /// The folder of the clients with their packages; says so aloud where they cannot be had.
-fn installed(clients: &Path) -> Option<PathBuf> {
+pub(crate) fn installed(clients: &Path) -> Option<PathBuf> {
     let skip = |why: &str| {
         // Past the capture of what passing tests print.
         writeln!(io::stderr(), "javascript_clients: skipped: {why}").expect("stderr is open");
@@ -183,7 +188,7 @@ fn installed(clients: &Path) -> Option<PathBuf> {
     fs::create_dir_all(&folder).unwrap();
     let lock = fs::read(clients.join("package-lock.json")).unwrap();
     let is_there = fs::read(folder.join("installed")).is_ok_and(|installed| installed == lock);
-    for file in ["package.json", "package-lock.json", "campaign.mjs"] {
+    for file in ["package.json", "package-lock.json", "campaign.mjs", "rights.mjs"] {
         fs::copy(clients.join(file), folder.join(file)).unwrap();
     }
     if !is_there {

@@ -46,6 +46,10 @@ pub(super) struct Share {
     pub(super) in_sync: Option<Vec<ChangeHash>>,
     /// Bytes of the latest message taken in, changes left out: `sync` keeps these.
     pub(super) told_bytes: usize,
+    /// The time of the first message.
+    pub(super) since_ms: u64,
+    /// The peer, a reader, has heard that its changes are not taken.
+    pub(super) is_told_read_only: bool,
 }
 
 #[derive(Debug)]
@@ -67,8 +71,16 @@ pub(super) enum Stage {
 }
 
 impl Share {
-    pub(super) fn new(sync: SyncState) -> Self {
-        Self { sync, pending: VecDeque::new(), is_refused: false, in_sync: None, told_bytes: 0 }
+    pub(super) fn new(sync: SyncState, since_ms: u64) -> Self {
+        Self {
+            sync,
+            pending: VecDeque::new(),
+            is_refused: false,
+            in_sync: None,
+            told_bytes: 0,
+            since_ms,
+            is_told_read_only: false,
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use shoal_history::{ChangeData, SyncMessage, SyncState};
 use super::Hub;
 use super::document::{Document, Pending, Share, Stage};
 use crate::{
-    Access, ConnectionId, Contents, DocumentId, Effect, Fault, JobId, Message, Rights, Role, Stored,
+    ConnectionId, Contents, DocumentId, Effect, Fault, JobId, Message, Rights, Role, Stored,
 };
 
 impl Hub {
@@ -28,7 +28,14 @@ impl Hub {
         if is_new && peer.role == Role::Dialing {
             return Ok(());
         }
-        if is_new && peer.access.to(&document) == Rights::None {
+        let is_denied = self.denied.contains(&document);
+        if is_new && !is_denied && peer.must_ask(&document) {
+            return self.ask(connection, document, data);
+        }
+        if is_new && (is_denied || peer.access.to(&document) == Rights::None) {
+            if is_denied {
+                self.counters.fault(&Fault::Denied);
+            }
             // As for an absent document, after as long a time.
             if peer.absent.len() >= limits.unavailable_per_peer {
                 return Err(Fault::TooMany("documents"));
@@ -52,6 +59,8 @@ impl Hub {
             return Ok(());
         }
         let bytes = message.changes.as_bytes().len();
+        let is_reader = bytes > 0 && share.sync.is_read_only();
+        let is_first = is_reader && !std::mem::replace(&mut share.is_told_read_only, is_reader);
         let told_bytes = data.len().saturating_sub(bytes);
         let kept = self.peers.get(&connection).map_or(0, |peer| peer.told_bytes);
         if kept + told_bytes > limits.told_bytes {
@@ -65,6 +74,13 @@ impl Hub {
             if peer.pending_bytes > limits.pending_bytes {
                 self.pause(connection);
             }
+        }
+        if is_reader {
+            self.counters.fault(&Fault::ReadOnly);
+        }
+        if is_first {
+            let message = format!("document {document}: {}", Fault::ReadOnly);
+            self.send(connection, Message::Error { message });
         }
         if is_loaded {
             self.advance(connection, &document);
@@ -85,7 +101,14 @@ impl Hub {
     }
 
     pub(super) fn evict(&mut self, id: &DocumentId) {
-        self.documents.remove(id);
+        // Answers to jobs under way find no document.
+        for (connection, bytes) in
+            self.documents.remove(id).into_iter().flat_map(|it| it.jobs.into_values())
+        {
+            if let Some(peer) = self.peers.get_mut(&connection) {
+                peer.pending_bytes = peer.pending_bytes.saturating_sub(bytes);
+            }
+        }
         self.counters.evicted += 1;
         self.effects.push(Effect::Release { document: id.clone() });
     }
@@ -111,7 +134,7 @@ impl Hub {
             Document::default()
         });
         entry.idle_ms = None;
-        entry.shares.insert(connection, Share::new(sync));
+        entry.shares.insert(connection, Share::new(sync, self.now_ms));
     }
 
     pub(super) fn follow(&mut self, document: DocumentId) {
@@ -126,24 +149,6 @@ impl Hub {
         let dialled = dialled.filter(|(_, peer)| peer.role == Role::Dialing && peer.name.is_some());
         for connection in dialled.map(|(connection, _)| *connection).collect::<Vec<_>>() {
             self.share(connection, &document);
-        }
-    }
-
-    /// Other rights: documents no longer readable are closed, documents with other rights are
-    /// exchanged anew.
-    pub(super) fn admit(&mut self, connection: ConnectionId, access: Access) {
-        let Some(peer) = self.peers.get_mut(&connection) else { return };
-        let before = std::mem::replace(&mut peer.access, access.clone());
-        for id in peer.documents.clone() {
-            let (was, is) = (before.to(&id), access.to(&id));
-            if is != was {
-                self.unshare(connection, &id);
-                if is == Rights::None {
-                    self.send(connection, Message::Unavailable { document: id });
-                } else {
-                    self.share(connection, &id);
-                }
-            }
         }
     }
 
@@ -212,6 +217,14 @@ impl Hub {
             }
             let message = &mut pending.message;
             let bytes = message.changes.as_bytes().len();
+            if bytes > 0 && !share.sync.is_read_only() {
+                let is_new = document.graph.is_empty() && document.jobs.is_empty();
+                let purse = self.peers.get(&connection).and_then(|peer| peer.access.purse);
+                if let Err(fault) = self.purses.spend(purse, bytes, is_new) {
+                    self.fault(connection, fault);
+                    return;
+                }
+            }
             pending.stage = Stage::Ready;
             if share.sync.begin_receive(message) {
                 let job = JobId(self.next_job);
@@ -323,19 +336,22 @@ impl Hub {
             let Some(peer) = self.peers.get_mut(&connection) else { return };
             let Some(document) = self.documents.get_mut(&id) else { continue };
             let Some(share) = document.shares.get(&connection) else { continue };
+            let since_ms = share.since_ms;
             // Whoever was dialled waits for the first word of the other end.
             let is_first = peer.role == Role::Accepting && share.sync.their_heads().is_none();
             if share.is_refused || !document.is_loaded || is_first {
                 continue;
             }
             let has_nothing = share.sync.their_heads().is_some_and(<[_]>::is_empty);
-            if peer.queued >= limits.queue_bytes {
+            let is_crowded = self.queued >= limits.total_queue_bytes;
+            self.is_crowded |= is_crowded;
+            if peer.queued >= limits.queue_bytes || is_crowded {
                 peer.dirty.insert(id);
                 continue;
             }
             if peer.role == Role::Accepting && document.graph.is_empty() && has_nothing {
-                let due = self.now_ms + limits.absent_ms;
-                peer.absent.entry(id).or_insert(due);
+                // Counted from the request: the time of a look into the file is not told.
+                peer.absent.entry(id).or_insert(since_ms + limits.absent_ms);
                 continue;
             }
             peer.absent.remove(&id);
@@ -369,6 +385,15 @@ impl Hub {
         let heads = document.graph.heads();
         let is_equal =
             share.sync.their_heads() == Some(&heads[..]) && share.sync.has_all_of(&document.graph);
+        let has_theirs = share.sync.their_heads().is_some_and(|theirs| {
+            !theirs.is_empty() && theirs.iter().all(|head| document.graph.contains(head))
+        });
+        let is_refused = share.sync.is_peer_read_only() && has_theirs;
+        if !is_equal && is_refused && !std::mem::replace(&mut share.is_told_read_only, true) {
+            let message = format!("document {id}: {}", Fault::ReadOnly);
+            self.effects.push(Effect::Told { connection, message });
+            return;
+        }
         if is_equal && !heads.is_empty() && share.in_sync.as_ref() != Some(&heads) {
             share.in_sync = Some(heads);
             self.effects.push(Effect::InSync { connection, document: id.clone() });

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Access, DocumentId, Limits, Metadata, Role};
+use crate::{Access, DocumentId, Fault, Limits, Metadata, Role};
 
 /// A rate with a burst: tokens come back with time.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +41,8 @@ impl Bucket {
 pub(super) struct Peer {
     pub(super) role: Role,
     pub(super) access: Access,
+    /// The peer is to be told so once it has joined.
+    pub(super) refusal: Option<Fault>,
     /// The peer's id, known since the join.
     pub(super) name: Option<String>,
     pub(super) metadata: Metadata,
@@ -49,6 +51,8 @@ pub(super) struct Peer {
     pub(super) queued: usize,
     /// The last time a frame left the queue, or came into an empty one.
     pub(super) progress_ms: u64,
+    /// Bytes taken since then.
+    pub(super) progress_bytes: usize,
     /// Bytes of changes on their way to the disk.
     pub(super) pending_bytes: usize,
     /// Bytes of hashes and filters kept of the peer's messages.
@@ -63,6 +67,15 @@ pub(super) struct Peer {
     pub(super) dirty: BTreeSet<DocumentId>,
     /// Absent documents, with the time to say so.
     pub(super) absent: BTreeMap<DocumentId, u64>,
+    /// Documents asked about, with the messages that wait for the answer.
+    pub(super) asked: BTreeMap<DocumentId, Asked>,
+}
+
+/// Messages about a document that wait for the rights to it.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) since_ms: u64,
+    pub(super) messages: Vec<Vec<u8>>,
 }
 
 impl Peer {
@@ -70,11 +83,13 @@ impl Peer {
         Self {
             role,
             access,
+            refusal: None,
             name: None,
             metadata: Metadata::default(),
             connected_ms: now_ms,
             queued: 0,
             progress_ms: now_ms,
+            progress_bytes: 0,
             pending_bytes: 0,
             told_bytes: 0,
             is_paused: false,
@@ -84,6 +99,7 @@ impl Peer {
             documents: BTreeSet::new(),
             dirty: BTreeSet::new(),
             absent: BTreeMap::new(),
+            asked: BTreeMap::new(),
         }
     }
 

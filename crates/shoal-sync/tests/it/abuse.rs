@@ -9,22 +9,22 @@ use shoal_sync::{
 
 use crate::disk::Disk;
 
-struct Server {
-    hub: Hub,
-    disk: Disk,
-    now_ms: u64,
-    sent: Vec<(ConnectionId, Frame)>,
-    closed: Vec<(ConnectionId, Fault)>,
+pub(crate) struct Server {
+    pub(crate) hub: Hub,
+    pub(crate) disk: Disk,
+    pub(crate) now_ms: u64,
+    pub(crate) sent: Vec<(ConnectionId, Frame)>,
+    pub(crate) closed: Vec<(ConnectionId, Fault)>,
 }
 
 impl Server {
-    fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         let metadata = Metadata { storage_id: Some("s".into()), is_ephemeral: false };
         let hub = Hub::new(Config { peer_id: "server".into(), metadata, limits });
         Self { hub, disk: Disk::default(), now_ms: 0, sent: Vec::new(), closed: Vec::new() }
     }
 
-    fn run(&mut self, event: Event) {
+    pub(crate) fn run(&mut self, event: Event) {
         self.hub.handle(self.now_ms, event);
         loop {
             for effect in self.hub.take_effects() {
@@ -49,17 +49,17 @@ impl Server {
         }
     }
 
-    fn connect(&mut self, number: u64, access: Access) -> ConnectionId {
+    pub(crate) fn connect(&mut self, number: u64, access: Access) -> ConnectionId {
         let connection = ConnectionId(number);
         self.run(Event::Connected { connection, role: Role::Accepting, access });
         connection
     }
 
-    fn join(&mut self, number: u64, name: &str) -> ConnectionId {
+    pub(crate) fn join(&mut self, number: u64, name: &str) -> ConnectionId {
         self.join_with(number, name, Access::all())
     }
 
-    fn join_with(&mut self, number: u64, name: &str, access: Access) -> ConnectionId {
+    pub(crate) fn join_with(&mut self, number: u64, name: &str, access: Access) -> ConnectionId {
         let connection = self.connect(number, access);
         self.send(
             connection,
@@ -69,17 +69,17 @@ impl Server {
         connection
     }
 
-    fn send(&mut self, connection: ConnectionId, sender: &str, message: Message) {
+    pub(crate) fn send(&mut self, connection: ConnectionId, sender: &str, message: Message) {
         let frame = Frame { sender: sender.into(), target: "server".into(), message };
         self.run(Event::Frame { connection, bytes: frame.encode() });
     }
 
-    fn faults(&self, word: &str) -> u64 {
+    pub(crate) fn faults(&self, word: &str) -> u64 {
         self.hub.counters().faults.get(word).copied().unwrap_or(0)
     }
 
     /// Everything sent to a connection since the last call.
-    fn take(&mut self, connection: ConnectionId) -> Vec<Message> {
+    pub(crate) fn take(&mut self, connection: ConnectionId) -> Vec<Message> {
         let (to, others) =
             std::mem::take(&mut self.sent).into_iter().partition(|(to, _)| *to == connection);
         self.sent = others;
@@ -88,11 +88,11 @@ impl Server {
     }
 }
 
-fn id(byte: u8) -> DocumentId {
+pub(crate) fn id(byte: u8) -> DocumentId {
     DocumentId::from_bytes([byte; 16])
 }
 
-fn note(actor: u8) -> Document {
+pub(crate) fn note(actor: u8) -> Document {
     let mut document = Document::new(ActorId::new(&[actor]));
     let mut transaction = document.transaction();
     transaction.put(&ROOT, "by", i64::from(actor)).expect("a put at the root");
@@ -101,7 +101,7 @@ fn note(actor: u8) -> Document {
 }
 
 /// Exchanges messages of a document with the server until neither has more to say.
-fn exchange(
+pub(crate) fn exchange(
     server: &mut Server,
     connection: ConnectionId,
     name: &str,

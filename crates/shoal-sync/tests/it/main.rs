@@ -2,4 +2,5 @@
 
 mod abuse;
 mod disk;
+mod rights;
 mod simulation;
