@@ -5,6 +5,8 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use rayon::slice::ParallelSliceMut;
+
 use super::Machine;
 use super::eval;
 use super::frame::{Edge, Ends, Frame, Reader, WindowRows};
@@ -12,11 +14,11 @@ use super::partitions::Partitions;
 use super::query::NodeRun;
 use crate::Error;
 use crate::exec::eval_condition;
-use crate::keep::sort::compare;
+use crate::keep::sort::{PARALLEL_MIN, compare, prefix_of};
 use crate::keep::{Kept, row_size};
 use crate::plan::node::WindowNode;
 use crate::plan::{WindowCallPlan, WindowPass, WindowPlan};
-use crate::value::{Value, assign};
+use crate::value::{Collation, Value, ValueRef, assign};
 
 /// Window functions over the rows of a node.
 #[derive(Debug, Default)]
@@ -185,7 +187,7 @@ impl WindowRun {
         for ((pass, rows), ends) in plan.passes.iter().zip(&mut self.passes).zip(&ends) {
             let frame = Frame::new(ends, pass, machine.session);
             if !pass.keys.is_empty() {
-                self.order.sort_by(|&a, &b| rows.compare(pass, a, b, 0));
+                rows.sort(pass, &mut self.order);
             }
             for call in &mut rows.calls {
                 call.results = vec![Value::Null; self.rows];
@@ -301,6 +303,37 @@ impl PassRows {
         &self.keys[row * pass.keys.len() + key]
     }
 
+    /// Puts rows in the order of the keys; rows with equal keys stay as they are.
+    fn sort(&self, pass: &WindowPass, order: &mut [usize]) {
+        let Some(first) = pass.sort.keys.first() else { return };
+        let numbers = FirstNumbers::of(self, pass, order);
+        let entry = |(place, &row): (usize, &usize)| {
+            let (first_key, mut more) = (self.key(pass, row, 0).as_ref(), [0; 2]);
+            if let (FirstNumbers::Texts, ValueRef::Text(text)) = (&numbers, first_key) {
+                let tail = tail_of(text);
+                more[0] = if first.descending { !tail } else { tail };
+            }
+            if let (true, Some(second)) = (numbers.tell_equals(), pass.sort.keys.get(1)) {
+                more[1] = prefix_of(self.key(pass, row, 1).as_ref(), *second);
+            }
+            (prefix_of(first_key, *first), more, place, row)
+        };
+        let mut sorted: Vec<(u64, [u64; 2], usize, usize)> =
+            order.iter().enumerate().map(entry).collect();
+        let compare = |a: &(u64, [u64; 2], usize, usize), b: &(u64, [u64; 2], usize, usize)| {
+            let by_keys = || self.compare(pass, a.3, b.3, 0);
+            a.0.cmp(&b.0).then(a.1.cmp(&b.1)).then_with(by_keys).then(a.2.cmp(&b.2))
+        };
+        if sorted.len() < PARALLEL_MIN {
+            sorted.sort_unstable_by(compare);
+        } else {
+            sorted.par_sort_unstable_by(compare);
+        }
+        for (target, (.., row)) in order.iter_mut().zip(sorted) {
+            *target = row;
+        }
+    }
+
     /// Compares two rows by the keys from `first` on.
     fn compare(&self, pass: &WindowPass, a: usize, b: usize, first: usize) -> Ordering {
         let keys = pass.sort.keys.iter().enumerate().skip(first);
@@ -320,6 +353,58 @@ impl PassRows {
         })
         .all(Ordering::is_eq)
     }
+}
+
+/// What the numbers of first keys tell of the keys.
+enum FirstNumbers {
+    /// Equal numbers are of equal keys: small integers and NULLs.
+    Ints,
+    /// As above with the bytes behind: short texts and NULLs.
+    Texts,
+    /// Keys of equal numbers have to be compared.
+    Any,
+}
+
+/// Bytes of a text before those of [`tail_of`], all told by [`prefix_of`].
+const TEXT_HEAD: usize = 6;
+
+impl FirstNumbers {
+    fn of(rows: &PassRows, pass: &WindowPass, order: &[usize]) -> FirstNumbers {
+        const EXACT: u64 = 1 << 50;
+        let is_plain = pass.sort.keys.first().is_some_and(|key| key.collation == Collation::Binary);
+        let all = |is: fn(ValueRef<'_>) -> bool| {
+            order.iter().all(|&row| match rows.key(pass, row, 0).as_ref() {
+                ValueRef::Null => true,
+                value => is(value),
+            })
+        };
+        let is_int = |value: ValueRef<'_>| match value {
+            ValueRef::Int(int) => int.unsigned_abs() < EXACT,
+            _ => false,
+        };
+        let is_text = |value: ValueRef<'_>| match value {
+            ValueRef::Text(text) => text.len() <= TEXT_HEAD + 8 && !text.contains(&0),
+            _ => false,
+        };
+        match is_plain {
+            true if all(is_int) => FirstNumbers::Ints,
+            true if all(is_text) => FirstNumbers::Texts,
+            _ => FirstNumbers::Any,
+        }
+    }
+
+    fn tell_equals(&self) -> bool {
+        matches!(self, FirstNumbers::Ints | FirstNumbers::Texts)
+    }
+}
+
+/// The bytes of a text behind the first, as a number in their order.
+fn tail_of(text: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    for (target, byte) in bytes.iter_mut().zip(text.iter().skip(TEXT_HEAD)) {
+        *target = *byte;
+    }
+    u64::from_be_bytes(bytes)
 }
 
 /// The rows of one partition in memory, in order, and the groups of peers among them.
