@@ -161,9 +161,11 @@ fn a_computed_select_allocates_a_few_times() {
     let path = folder.path().join("db");
     database(&path);
     let mut connection = open(&path, Locking::Exclusive);
-    for (sql, rows) in [
-        ("SELECT id FROM t WHERE name IN ('name 7', 'name 8', 'name 9')", 3),
-        ("SELECT id, age + 1 FROM t WHERE age + ?1 < 3", 0),
+    for (sql, rows, most) in [
+        ("SELECT id FROM t WHERE name IN ('name 7', 'name 8', 'name 9')", 3, 4),
+        ("SELECT id, age + 1 FROM t NOT INDEXED WHERE age + ?1 < 3", 0, 4),
+        // A walk over an index notes its place behind each batch.
+        ("SELECT id, age + 1 FROM t WHERE age + ?1 < 3", 0, 16),
     ] {
         let mut statement = connection.prepare(sql).unwrap();
         if statement.parameter_count() > 0 {
@@ -174,7 +176,7 @@ fn a_computed_select_allocates_a_few_times() {
         run(&mut connection, &mut statement);
         let (got, allocations) = count(|| run(&mut connection, &mut statement));
         assert_eq!(got, first, "{sql}");
-        assert!(allocations <= 4, "{sql}: {allocations}");
+        assert!(allocations <= most, "{sql}: {allocations}");
     }
 }
 

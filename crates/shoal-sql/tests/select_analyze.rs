@@ -77,10 +77,10 @@ fn the_tree_names_the_nodes_that_run() {
         "select u.x, t.a from u join t on t.c = u.y",
         &["hash join", "  table scan", "  hash build"],
     );
-    check("select a from t union select x from u", &["union", "  table scan", "  table scan"]);
+    check("select a from t union select x from u", &["union", "  index scan", "  table scan"]);
     check(
         "select a from t where exists (select 1 from u where x = t.a)",
-        &["filter", "  table scan", "  subquery", "    point"],
+        &["filter", "  index scan", "  subquery", "    point"],
     );
     check("select * from t limit 5", &["limit", "  table scan"]);
     check("select row_number() over (order by c) from t", &["window", "  table scan"]);

@@ -16,8 +16,9 @@ pub(super) struct ComputedRun {
 }
 
 impl ComputedRun {
-    pub(super) fn new(plan: &ComputedNode) -> ComputedRun {
-        ComputedRun { scan: PipelineScanRun::open(&plan.scan), started: false, done: false }
+    pub(super) fn new(plan: &ComputedNode, machine: &Machine<'_, '_>) -> ComputedRun {
+        let scan = PipelineScanRun::open(&plan.scan, machine);
+        ComputedRun { scan, started: false, done: false }
     }
 
     /// Begins anew, with the memory of the run before.

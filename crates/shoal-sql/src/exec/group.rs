@@ -182,6 +182,9 @@ impl Groups {
         if memory.is_empty() {
             memory.extend(parts().map(Memory::new));
         }
+        if let Some(first) = memory.first_mut() {
+            first.keep_within(machine.session);
+        }
         let mut rest = memory.as_mut_slice();
         let mut result = Ok(());
         let mut before: Option<&mut Memory> = None;

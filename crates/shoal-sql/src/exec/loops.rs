@@ -186,6 +186,9 @@ impl LevelRun {
                     continue;
                 }
                 self.matched = true;
+                if plan.anti {
+                    return Ok(false);
+                }
                 match (&plan.unmatched, &self.scan, &plan.scan) {
                     (Some(rest), ..) => machine.note_match(rest)?,
                     (None, ScanRun::Hash(run), Scan::Hash(hash)) if plan.keeps_right => {

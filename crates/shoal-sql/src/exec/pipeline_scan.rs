@@ -27,8 +27,11 @@ pub(super) struct PipelineScanRun {
 }
 
 impl PipelineScanRun {
-    pub(super) fn open(plan: &PipelineScan) -> PipelineScanRun {
+    pub(super) fn open(plan: &PipelineScan, machine: &Machine<'_, '_>) -> PipelineScanRun {
         let mut memory = Memory::new(&plan.pipeline);
+        if plan.pipeline.keeps_rowids() {
+            memory.keep_within(machine.session);
+        }
         let mut rows = PipelineRows::new(u64::MAX, 0);
         rows.begin(&mut memory);
         PipelineScanRun { memory, rows, ready: 0..0, columns: Columns::default(), next: 0 }

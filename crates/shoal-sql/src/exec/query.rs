@@ -119,7 +119,7 @@ impl NodeRun {
         Ok(match node {
             Node::Values(_) => NodeRun::Values(0),
             Node::Pages(plan) => NodeRun::Pages(Box::new(PagesRun::new(plan))),
-            Node::Computed(plan) => NodeRun::Computed(Box::new(ComputedRun::new(plan))),
+            Node::Computed(plan) => NodeRun::Computed(Box::new(ComputedRun::new(plan, machine))),
             Node::Loops(_) => NodeRun::Loops(Box::default()),
             Node::Taken(_) => NodeRun::Taken(false),
             Node::Group(_) => NodeRun::Group(Box::default()),

@@ -160,7 +160,7 @@ impl ScanRun {
                 run.open(plan, machine)?;
                 ScanRun::Index(run)
             }
-            Scan::Columns(plan) => ScanRun::Columns(Box::new(PipelineScanRun::open(plan))),
+            Scan::Columns(plan) => ScanRun::Columns(Box::new(PipelineScanRun::open(plan, machine))),
             Scan::Query(plan) => {
                 let mut run = Box::new(QueryRun::default());
                 run.start(plan, machine);

@@ -10,13 +10,14 @@ use rustc_hash::FxHashMap;
 use super::NullKey;
 use super::cost::{
     COMPUTED, CORRELATED, ENTRY, ENTRY_WALKED, Estimates, HASH_FOUND, HASH_KEEP, HASH_PROBE,
-    LOOKUP, LOOKUP_NEAR, PAGE, RANGE, SEEK, nearness, row_step,
+    KEY_ASKED, KEYED_FOUND, KEYED_KEEP, KEYED_PROBE, KEYED_SETUP, LOOKUP, LOOKUP_FAR, LOOKUP_NEAR,
+    PAGE, RANGE, SEEK, distinct, distinct_of, nearness, row_step,
 };
 use super::keyed::{IndexTree, key_columns, rowid_path};
 use super::restrict::{Each, End, Prefix, Restriction, rejects_null, restrict, split};
 use super::virtual_table::VirtualPath;
 use crate::Error;
-use crate::resolve::tree::{Body, Expr, IndexHint, Query, ROWID, Source, SourceKind};
+use crate::resolve::tree::{Body, Expr, IndexHint, Query, ROWID, Source, SourceId, SourceKind};
 use crate::schema::{Index, IndexOrder, IndexSource, Table};
 use crate::session::forced::{Forced, ForcedAccess, ForcedJoin};
 use crate::value::{Affinity, Collation, CompareOp, Value};
@@ -27,6 +28,15 @@ const TABLE_ROWS: f64 = 1_000_000.0;
 const TABLE_ROWS_MIN: f64 = 200.0;
 /// How many rows a query is taken to give.
 const QUERY_ROWS: f64 = 10_000.0;
+
+/// Fewest rows of the scan for each row of the table whose keys are gathered.
+pub(super) const KEY_SET_ROWS_EACH: f64 = 3.0;
+
+/// Largest share of rows expected to pass a key set.
+pub(super) const KEY_SET_SHARE_MAX: f64 = 0.7;
+
+/// Most tables in a row whose rowids name rows of the next.
+const CHAIN_MAX: usize = 4;
 
 /// The fewest rows that a way is guessed to find where it may find several.
 pub(super) const SOME: f64 = 1.1;
@@ -58,6 +68,8 @@ pub(super) struct Frame<'e> {
     /// About how often the select runs, where rows kept by one run serve the next: one within an
     /// expression depending on the rows around.
     pub(super) runs: f64,
+    /// True where rows may be kept for all runs.
+    pub(super) keeps_rows: bool,
     pub(super) estimates: Estimates,
     /// The ways found before: most orders of a join ask for the same ones.
     pub(super) known_paths: KnownPaths<'e>,
@@ -85,6 +97,21 @@ pub(super) struct Path<'e> {
     pub(super) used: Vec<usize>,
     /// The values that [`KeyExpr::Each`] stands for, one after the other.
     pub(super) each: Option<Each<'e>>,
+    /// Set where the rowids left by the conditions on the table may be gathered first.
+    pub(super) key_set: Option<KeySetCost>,
+}
+
+/// What gathering a table's rowids before a scan is worth.
+#[derive(Clone, Debug)]
+pub(super) struct KeySetCost {
+    /// The sources a scan of which is asked: the one whose column names the rowids, and those whose
+    /// columns name rowids of that in turn.
+    by: Vec<SourceId>,
+    rows: f64,
+    /// The share of rowids left.
+    share: f64,
+    /// The cost of gathering.
+    gathering: f64,
 }
 
 /// What a key column must be equal to.
@@ -136,7 +163,37 @@ pub(super) struct Equality<'e> {
     pub(super) near: bool,
 }
 
+impl Equality<'_> {
+    /// True where both sides are columns, and equal keys are equal.
+    fn is_plain(&self) -> bool {
+        let is_column = |expr: &Expr| matches!(expr, Expr::Column { .. });
+        !self.near && is_column(self.own) && is_column(self.other)
+    }
+
+    /// The source's column, where its side is one.
+    fn own_column(&self) -> Option<usize> {
+        match self.own {
+            Expr::Column { column, .. } => Some(*column),
+            _ => None,
+        }
+    }
+}
+
 impl Path<'_> {
+    /// The cost for so many rows of the sources before, of which `first` is read first.
+    pub(super) fn cost(&self, outer_rows: f64, first: Option<SourceId>) -> f64 {
+        // Less than one row is an estimate like others, and later sources cost something.
+        let times = outer_rows.max(1.0);
+        let is_asked = |set: &&KeySetCost| first.is_some_and(|first| set.by.contains(&first));
+        match self.key_set.as_ref().filter(is_asked) {
+            Some(set) if times >= KEY_SET_ROWS_EACH * set.rows => {
+                let asked = KEY_ASKED + set.share * self.per_row;
+                self.fixed + (set.gathering + times * asked).min(times * self.per_row)
+            }
+            _ => self.fixed + times * self.per_row,
+        }
+    }
+
     /// True where it seeks what is neither a column nor known before.
     fn has_computed_key(&self) -> bool {
         let is_computed = |key: &KeyExpr<'_>| match key {
@@ -158,26 +215,35 @@ impl Path<'_> {
     }
 }
 
-/// The best way to find rows of the source at `place` when those in `known` were read before and
-/// gave about `outer_rows` combinations.
+/// The best way to find rows of the source at `place` when those in `known` were read before, that
+/// at `first` before the others, and gave about `outer_rows` combinations.
 pub(super) fn best<'e>(
     frame: &Frame<'e>,
     place: usize,
     known: Sources,
-    outer_rows: f64,
+    (outer_rows, first): (f64, Option<usize>),
 ) -> Path<'e> {
-    let (paths, number) = frame.cheapest(place, known, outer_rows);
+    let (paths, number) = frame.cheapest(place, known, (outer_rows, first));
     paths.get(number).cloned().unwrap_or_else(|| full_path(TABLE_ROWS))
 }
 
 pub(super) fn full_path<'e>(rows: f64) -> Path<'e> {
-    Path { kind: PathKind::Full, fixed: 0.0, per_row: rows, rows, used: Vec::new(), each: None }
+    Path {
+        kind: PathKind::Full,
+        fixed: 0.0,
+        per_row: rows,
+        rows,
+        used: Vec::new(),
+        each: None,
+        key_set: None,
+    }
 }
 
 /// The share of rows that a condition is guessed to leave.
 fn selectivity(expr: &Expr) -> f64 {
     match expr {
         Expr::Compare(rule, ..) if rule.op == CompareOp::Equal => 0.1,
+        Expr::Call { function, .. } if function.pattern().is_some() => 0.1,
         _ => 0.5,
     }
 }
@@ -228,12 +294,11 @@ impl<'e> Frame<'e> {
         &self,
         place: usize,
         known: Sources,
-        outer_rows: f64,
+        (outer_rows, first): (f64, Option<usize>),
     ) -> (Rc<[Path<'e>]>, usize) {
         let paths = self.paths(place, known);
-        // Less than one row is an estimate like others, and later sources cost something.
-        let times = outer_rows.max(1.0);
-        let cost = |path: &Path<'_>| path.fixed + times * path.per_row;
+        let first = first.map(|first| self.sources[first].id);
+        let cost = |path: &Path<'_>| path.cost(outer_rows, first);
         // Rows kept by a key are found in a time that does not grow with the table, where a walk
         // for each of several rows before would.
         let keyed =
@@ -300,11 +365,12 @@ impl<'e> Frame<'e> {
         if self.sources.len() > 1 {
             let rows = self.rows_found(&usable, place, &paths);
             for path in &mut paths {
-                if let PathKind::Hash(_) = path.kind {
-                    path.per_row = HASH_PROBE + rows.max(0.1) * HASH_FOUND;
+                if let PathKind::Hash(keys) = &path.kind {
+                    path.per_row = self.hash_costs(place, keys, rows.max(0.1)).1;
                 }
                 path.rows = rows;
             }
+            self.price_key_sets(place, &mut paths);
             self.keep_forced(known, &mut paths);
             return paths;
         }
@@ -320,6 +386,74 @@ impl<'e> Frame<'e> {
             path.rows = path.rows.max(least);
         }
         paths
+    }
+
+    /// Notes of lookups by rowid what it is worth to gather the rowids left by conditions before.
+    fn price_key_sets(&self, place: usize, paths: &mut [Path<'e>]) {
+        let source = &self.sources[place];
+        let SourceKind::Table(table) = &source.kind else { return };
+        if source.keeps_left() || source.keeps_right() {
+            return;
+        }
+        for path in paths {
+            let PathKind::RowidEqual(KeyExpr::Expr(Expr::Column { source: by, .. })) = &path.kind
+            else {
+                continue;
+            };
+            let share = self.share_of_chain(place, 0);
+            if share < KEY_SET_SHARE_MAX {
+                let rows = table_rows(table);
+                let gathering = rows * row_step(table);
+                let mut by = vec![*by];
+                let mut at = 0;
+                while let Some(&named) = by.get(at) {
+                    at += 1;
+                    for (source, key) in self.rowid_joins() {
+                        if key == named && !by.contains(&source) {
+                            by.push(source);
+                        }
+                    }
+                }
+                path.key_set = Some(KeySetCost { by, rows, share, gathering });
+            }
+        }
+    }
+
+    /// The share of a table's rows left by its conditions, and by those of tables whose rows it
+    /// names by rowid, in turn.
+    fn share_of_chain(&self, place: usize, depth: usize) -> f64 {
+        let own: Sources = 1 << place;
+        let alone = (0..self.terms.len()).filter(|&term| {
+            let term = &self.terms[term];
+            term.reads == own && term.on.is_none() && !term.expr.runs_query()
+        });
+        let mut share = self.estimates.share(self.sources, self.terms, place, alone);
+        if depth < self.sources.len().min(CHAIN_MAX) {
+            for (source, key) in self.rowid_joins() {
+                let named = self.sources.iter().position(|known| known.id == key);
+                if let Some(named) = named.filter(|_| source == self.sources[place].id) {
+                    share *= self.share_of_chain(named, depth + 1);
+                }
+            }
+        }
+        share
+    }
+
+    /// The equalities of a column with a rowid, by the sources of both.
+    fn rowid_joins(&self) -> impl Iterator<Item = (SourceId, SourceId)> {
+        self.terms.iter().filter(|term| term.on.is_none()).filter_map(|term| {
+            let Expr::Compare(rule, left, right) = term.expr else { return None };
+            match (&**left, &**right) {
+                _ if rule.op != CompareOp::Equal => None,
+                (Expr::Column { source, column }, Expr::Column { source: key, column: ROWID })
+                | (Expr::Column { source: key, column: ROWID }, Expr::Column { source, column })
+                    if *column != ROWID && source != key =>
+                {
+                    Some((*source, *key))
+                }
+                _ => None,
+            }
+        })
     }
 
     /// Makes a way sure of all equalities following from its own.
@@ -356,7 +490,8 @@ impl<'e> Frame<'e> {
                 _ => 1,
             };
             let is_one = path.rows <= 1.0;
-            (is_one, equal, path.rows * share(&path.used))
+            let held = if is_one { 1.0 } else { self.share_of_keys(place, &path.used) };
+            (is_one, equal, path.rows * held * share(&path.used))
         });
         // One row at most is more than any estimate; else more columns, then fewer rows.
         let best = keyed.max_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then(b.2.total_cmp(&a.2)));
@@ -377,6 +512,24 @@ impl<'e> Frame<'e> {
             },
         };
         rows.max(1e-6)
+    }
+
+    /// The share of keys looked up that are there at all, for an equality of one column with one of
+    /// another table: of more different values some find nothing.
+    fn share_of_keys(&self, place: usize, used: &[usize]) -> f64 {
+        let own = self.sources[place].id;
+        let [term] = used else { return 1.0 };
+        let Expr::Compare(rule, left, right) = self.terms[*term].expr else { return 1.0 };
+        let (own, other) = match (&**left, &**right) {
+            _ if rule.op != CompareOp::Equal => return 1.0,
+            (Expr::Column { source, .. }, Expr::Column { .. }) if *source == own => (left, right),
+            (Expr::Column { .. }, Expr::Column { source, .. }) if *source == own => (right, left),
+            _ => return 1.0,
+        };
+        match (distinct(own, self.sources), distinct(other, self.sources)) {
+            (Some(own), Some(other)) => (own / other.max(1.0)).min(1.0),
+            _ => 1.0,
+        }
     }
 
     /// Leaves the ways that a test decided for, where there are any.
@@ -447,7 +600,7 @@ impl<'e> Frame<'e> {
                 }
             }
         }
-        if known == 0 && self.runs > 1.0 && !hint {
+        if known == 0 && self.keeps_rows && self.runs > 1.0 && !hint {
             let mut hash = self.hash_path(usable, place, rows, rows * row_step(table));
             // Kept once for all runs; an index needs no memory, and results of runs may be kept.
             hash.per_row += CORRELATED * hash.fixed / self.runs;
@@ -527,10 +680,16 @@ impl<'e> Frame<'e> {
                 true => index.entry_count().unwrap_or(table_rows(table) / 5.0).max(1.0),
                 false => table_rows(table),
             };
-            let near = if self.sources.len() > 1 { nearness(table.page_count()) } else { 1.0 };
-            let (step, step_near) = match covering {
-                true => (ENTRY, ENTRY),
-                false => (ENTRY + near * LOOKUP, ENTRY + near * LOOKUP_NEAR),
+            let is_repeated = self.sources.len() > 1 || self.runs > 1.0;
+            let near = if is_repeated { nearness(table.page_count()) } else { 1.0 };
+            let (step, step_near) = match (covering, index.clustered()) {
+                (true, _) if is_repeated => (ENTRY, ENTRY),
+                (true, _) => (ENTRY_WALKED, ENTRY_WALKED),
+                (false, Some(clustered)) if is_repeated => {
+                    let lookup = clustered * LOOKUP_NEAR + (1.0 - clustered) * LOOKUP_FAR;
+                    (ENTRY + near * LOOKUP.max(lookup), ENTRY + near * lookup)
+                }
+                (false, _) => (ENTRY + near * LOOKUP, ENTRY + near * LOOKUP_NEAR),
             };
             let tree = IndexTree {
                 number: Some(number),
@@ -545,7 +704,7 @@ impl<'e> Frame<'e> {
             };
             paths.extend(tree.path(source.id, restrictions));
             // All of its entries: fewer pages, another order, or a partial index' rows alone.
-            let step = if covering && self.sources.len() > 1 { ENTRY_WALKED } else { step };
+            let step = if covering { ENTRY_WALKED } else { step };
             let step = step + PAGE * index.pages_per_row().unwrap_or(1.0 / 200.0);
             paths.push(Path {
                 kind: PathKind::Index {
@@ -649,6 +808,48 @@ impl<'e> Frame<'e> {
         }
     }
 
+    /// The costs of keeping a row, and of a key looked up with the rows found for it, of which
+    /// `found` have all keys.
+    fn hash_costs(&self, place: usize, keys: &[Equality<'e>], found: f64) -> (f64, f64) {
+        let source = &self.sources[place];
+        let SourceKind::Table(table) = &source.kind else {
+            return (HASH_KEEP, HASH_PROBE + found * HASH_FOUND);
+        };
+        let hashed = keys.iter().find(|key| key.is_plain());
+        let is_kept_once = self.runs == 1.0 && !table.without_rowid && !source.keeps_right();
+        let column = hashed.filter(|_| is_kept_once).and_then(Equality::own_column);
+        // A rowid is found without a table of rowids.
+        let Some(column) = column.filter(|column| *column != ROWID) else {
+            return (HASH_KEEP, HASH_PROBE + found * HASH_FOUND);
+        };
+        let own: Sources = 1 << place;
+        let alone = self.terms.iter().filter(|term| term.reads == own);
+        // Columns that conditions on the table alone read are not read again.
+        let mut known: Vec<usize> = vec![ROWID];
+        alone.for_each(|term| term.expr.columns(&mut |_, column| known.push(column)));
+        if keys.len() == 1 {
+            known.push(column);
+        }
+        let is_read = self.needed[place].iter().any(|column| !known.contains(column));
+        let row = if is_read { nearness(table.page_count()) * LOOKUP_FAR } else { 0.0 };
+        // One key is hashed; rows that have it are asked for the others.
+        let of_key = self.kept_rows(place, table) / distinct_of(table, column).unwrap_or(10.0);
+        let found = found.max(of_key);
+        (KEYED_KEEP, KEYED_PROBE + found * (KEYED_FOUND + row))
+    }
+
+    /// About how many rows of a table meet the conditions on the table alone.
+    fn kept_rows(&self, place: usize, table: &Table) -> f64 {
+        let own: Sources = 1 << place;
+        // A condition that runs a query is asked of the rows found.
+        let alone = (0..self.terms.len())
+            .filter(|&term| self.terms[term].reads == own && !self.terms[term].expr.runs_query());
+        match self.sources.len() {
+            1 => table_rows(table),
+            _ => table_rows(table) * self.estimates.share(self.sources, self.terms, place, alone),
+        }
+    }
+
     /// Rows kept in memory; `walk` is the cost of coming to them.
     fn hash_path(&self, usable: &[usize], place: usize, rows: f64, walk: f64) -> Path<'e> {
         let own: Sources = 1 << place;
@@ -685,22 +886,34 @@ impl<'e> Frame<'e> {
                 }
             }
         }
+        // One key is hashed alone where that can be: the one with most values.
+        if let SourceKind::Table(table) = &self.sources[place].kind {
+            let values = |key: &Equality<'_>| match key.own_column().filter(|_| key.is_plain()) {
+                Some(column) => distinct_of(table, column).unwrap_or(10.0),
+                None => 0.0,
+            };
+            keys.sort_by(|a, b| values(b).total_cmp(&values(a)));
+        }
         let found = if keys.is_empty() { rows } else { rows.min(10.0) };
-        let per_row = HASH_PROBE + found * HASH_FOUND;
-        let alone = usable.iter().copied().filter(|&term| self.terms[term].reads == own);
+        let (keep, per_row) = self.hash_costs(place, &keys, found);
+        let alone = usable
+            .iter()
+            .copied()
+            .filter(|&term| self.terms[term].reads == own && !self.terms[term].expr.runs_query());
         let kept = match self.sources.len() {
             1 => rows,
             _ => rows * self.estimates.share(self.sources, self.terms, place, alone),
         };
-        let fixed = walk + kept * HASH_KEEP;
-        Path { kind: PathKind::Hash(keys), fixed, per_row, rows: found, used, each: None }
+        let setup = if keep < HASH_KEEP { KEYED_SETUP } else { 0.0 };
+        let fixed = walk + setup + kept * keep;
+        Path { fixed, per_row, used, kind: PathKind::Hash(keys), ..full_path(found) }
     }
 }
 
 /// True where an expression that is given the affinity `TEXT` may be a number before. A column of a
 /// table holds none, where one of a query does if not all of its parts are text, or if a join
 /// merged it.
-fn may_be_number(expr: &Expr, sources: &[Source]) -> bool {
+pub(super) fn may_be_number(expr: &Expr, sources: &[Source]) -> bool {
     match expr {
         Expr::Const(value) => matches!(value, Value::Int(_) | Value::Real(_)),
         Expr::Cast { affinity, .. } | Expr::Stored { affinity, .. } => *affinity != Affinity::Text,

@@ -18,7 +18,7 @@ const SET_MIN: usize = 8;
 /// Gathers what one statement needs: registers, constants, parameters, queries within expressions.
 #[derive(Debug, Default)]
 pub(crate) struct Compiler {
-    ops: Vec<Op>,
+    pub(super) ops: Vec<Op>,
     pub(crate) registers: usize,
     pub(crate) constants: Vec<(Reg, Value)>,
     /// Register and the parameter's number from 1.
@@ -64,6 +64,8 @@ pub(crate) struct Compiler {
     /// About how often the query being planned runs: 1 for a statement's own, 0 where what one run
     /// keeps may not serve the next.
     pub(crate) runs: f64,
+    /// True within the step of a recursion, run again and again.
+    pub(crate) is_repeated: bool,
     /// True where all rows of the select being lowered are wanted: gathering keys pays.
     pub(crate) gathers_keys: bool,
 }
@@ -198,7 +200,7 @@ impl Compiler {
     }
 
     /// A register that holds the value after the operations added here.
-    fn expr(&mut self, expr: &Expr) -> Reg {
+    pub(super) fn expr(&mut self, expr: &Expr) -> Reg {
         match expr {
             Expr::Const(value) => {
                 let reg = self.register();
@@ -371,6 +373,7 @@ impl Compiler {
                 }
                 ends.into_iter().for_each(|end| self.land(end));
             }
+            Expr::Exists(query) if self.exists_in_keys(query, to) => {}
             Expr::Exists(query) => {
                 let query = self.query(query, false);
                 self.ops.push(Op::Exists { query, to });

@@ -16,12 +16,19 @@ use crate::value::{CompareOp, InRule, Value, ValueRef, compare_by, is_in_values,
 pub(super) const PAGE: f64 = 30.0;
 /// An entry of an index.
 pub(super) const ENTRY: f64 = 3.0;
-/// An entry of an index gone through from end to end, in the order of a join's key.
-pub(super) const ENTRY_WALKED: f64 = 1.2;
+/// An entry of a covering index gone through from end to end.
+pub(super) const ENTRY_WALKED: f64 = 0.6;
 /// A row found by its rowid, from an index's entry; and where those rowids ascend, as they do
 /// among the entries of one key, so that most rows are near the one before.
 pub(super) const LOOKUP: f64 = 16.0;
 pub(super) const LOOKUP_NEAR: f64 = 6.0;
+/// A row found from an index's entry whose neighbours name rows far away, many times over.
+pub(super) const LOOKUP_FAR: f64 = 24.0;
+/// A key looked for in a key set.
+pub(super) const KEY_ASKED: f64 = 1.5;
+/// A value put into a set, and one looked for there.
+pub(super) const SET_KEEP: f64 = 4.0;
+pub(super) const SET_PROBE: f64 = 3.0;
 /// A rowid sought.
 pub(super) const ROWID_SEEK: f64 = 10.0;
 /// A key sought in an index.
@@ -30,6 +37,12 @@ pub(super) const SEEK: f64 = 15.0;
 pub(super) const HASH_KEEP: f64 = 14.0;
 pub(super) const HASH_PROBE: f64 = 14.0;
 pub(super) const HASH_FOUND: f64 = 6.0;
+/// A row whose rowid alone is kept by a plain key; a key looked up there, and a rowid found.
+pub(super) const KEYED_KEEP: f64 = 2.0;
+pub(super) const KEYED_PROBE: f64 = 3.0;
+pub(super) const KEYED_FOUND: f64 = 1.0;
+/// Making such a table at all: few rows are better looked up.
+pub(super) const KEYED_SETUP: f64 = 8000.0;
 /// Cost of rows kept for a query run for each row around, beside rows kept by a join.
 pub(super) const CORRELATED: f64 = 2.0;
 /// Additional cost of a row sought by a computed key, and so by way of registers.
@@ -154,6 +167,10 @@ impl Estimates {
                 {
                     equalities.add(class, guess(term.expr, sources), [left, right]);
                 }
+                // What the parts say of one source alone is a condition of its own.
+                other @ Expr::Or(..) if term.reads.count_ones() > 1 => {
+                    share *= guess(other, sources).max(0.5);
+                }
                 other => share *= guess(other, sources),
             }
         }
@@ -273,7 +290,7 @@ pub(super) fn guess(expr: &Expr, sources: &[Source]) -> f64 {
 }
 
 /// About how many different values an expression has in the rows of its source.
-fn distinct(expr: &Expr, sources: &[Source]) -> Option<f64> {
+pub(super) fn distinct(expr: &Expr, sources: &[Source]) -> Option<f64> {
     let Expr::Column { source, column } = expr else { return None };
     let source = sources.iter().find(|known| known.id == *source)?;
     let SourceKind::Table(table) = &source.kind else { return None };
@@ -315,6 +332,19 @@ fn ask(table: &Table, sample: &RowSample, condition: &Expr) -> Option<SampledRow
         }
         _ => {}
     }
+    if let Expr::Compare(rule, left, right) = condition
+        && let (Some(left), Some(right)) = (stored(table, left), stored(table, right))
+    {
+        // An unknown value is behind the kept part of its record.
+        let value = |value: Option<_>| value.unwrap_or(ValueRef::Null);
+        let pairs = sample.column(left).zip(sample.column(right)).enumerate();
+        for (row, (left, right)) in pairs {
+            if compare_by(*rule, value(left), value(right)) == Some(true) {
+                rows.insert(row);
+            }
+        }
+        return Some(rows);
+    }
     let holds = condition_of(condition)?;
     let (subject, test) = holds;
     let Expr::Column { column, .. } = subject else { return None };
@@ -334,6 +364,14 @@ fn ask(table: &Table, sample: &RowSample, condition: &Expr) -> Option<SampledRow
         }
     }
     Some(rows)
+}
+
+/// The place in its record of a column.
+fn stored(table: &Table, expr: &Expr) -> Option<usize> {
+    match expr {
+        Expr::Column { column, .. } if *column != ROWID => table.columns.get(*column)?.stored,
+        _ => None,
+    }
 }
 
 /// A test of one value; `None` where the test cannot tell.

@@ -8,17 +8,12 @@
 
 use rustc_hash::FxHashSet;
 
+use super::access::{KEY_SET_ROWS_EACH, KEY_SET_SHARE_MAX};
 use super::lower::SelectDraft;
 use super::lower_pages::Lowering;
 use super::pipeline::{Access, KeySetPlan, Operand, Pipeline, PipelineStep, Test};
 use super::{Level, RowidRange, Scan, TableScan};
 use crate::plan::{Compiler, Reg};
-
-/// Fewest rows of the scan for each row of the table whose keys are gathered.
-const ROWS_EACH: f64 = 3.0;
-
-/// Largest share of rows expected to pass a set.
-const SHARE_MAX: f64 = 0.7;
 
 /// The sets worth gathering for the joins of a scan, each with the scan's key.
 pub(super) fn key_sets(
@@ -29,8 +24,13 @@ pub(super) fn key_sets(
     let (Some(first), Some(scan)) = (steps.first(), select.levels.first()) else {
         return Box::default();
     };
-    let is_scan = matches!(first.access, Access::Rows { descending: false, .. });
-    if !compiler.gathers_keys || !is_scan || first.record != 0 {
+    let is_scan = match &first.access {
+        Access::Rows { descending, .. } => !descending && first.record == 0,
+        // Keys are columns of the entry.
+        Access::Index(access) => !access.descending && !access.once && access.entry == 0,
+        _ => false,
+    };
+    if !compiler.gathers_keys || !is_scan {
         return Box::default();
     }
     let mut sets = Vec::new();
@@ -43,11 +43,11 @@ pub(super) fn key_sets(
         let fits = !step.left_join && step.marks.is_none();
         let level = select.levels.get(number).filter(|_| fits);
         let Some(size) = level.and_then(|level| level.table_rows) else { continue };
-        if scan.estimate < ROWS_EACH * size {
+        if scan.estimate < KEY_SET_ROWS_EACH * size {
             continue;
         }
         if let Some((pipeline, share)) = gather(&select.levels, number, compiler)
-            && share < SHARE_MAX
+            && share < KEY_SET_SHARE_MAX
         {
             sets.push((share, KeySetPlan { key: key.clone(), pipeline }));
         }
@@ -90,6 +90,7 @@ fn gather(levels: &[Level], number: usize, compiler: &Compiler) -> Option<(Pipel
             access,
             record,
             left_join: false,
+            anti: false,
             marks: None,
             before: Box::default(),
             on: Box::default(),
@@ -103,7 +104,15 @@ fn gather(levels: &[Level], number: usize, compiler: &Compiler) -> Option<(Pipel
         Scan::Table(scan) => compiler.cursors.get(scan.cursor).copied()?,
         _ => return None,
     };
-    (tests > 0).then(|| (lowering.rowids_of(steps, database, compiler.forced), share))
+    (tests > 0).then(|| {
+        (
+            {
+                let outputs = Box::new([Operand::Rowid { record: 0 }]);
+                lowering.rows_of(steps, outputs, (database, compiler.forced))
+            },
+            share,
+        )
+    })
 }
 
 /// The levels of a joined table, and of tables joined by its columns, as far as they have

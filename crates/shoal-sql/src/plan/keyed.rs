@@ -107,6 +107,7 @@ pub(super) fn rowid_path<'e>(
             rows: 1.0,
             used: vec![restriction.term],
             each: None,
+            key_set: None,
         });
     }
     let each = restrictions
@@ -121,6 +122,7 @@ pub(super) fn rowid_path<'e>(
             rows: each.values.count(),
             used: vec![term],
             each: Some(each),
+            key_set: None,
         });
     }
     let (low, high) = ends(restrictions, rowid);
@@ -240,9 +242,13 @@ impl<'e> IndexTree<'e, '_> {
                 None => self.rows.min(10.0 / count as f64 + 1.0),
             },
         };
+        // A bound of another table's row says little.
+        let is_joined =
+            [&low, &high].into_iter().flatten().any(|end| matches!(end.value, Expr::Column { .. }));
         // The fewest rows that a range is guessed to leave.
         let (share, least) = match (&low, &high) {
             (None, None) => (1.0, 0.0),
+            _ if is_joined => (1.0 / 3.0, 25.0),
             (Some(_), Some(_)) => (RANGE, 10.0),
             _ => (HALF_RANGE, 25.0),
         };
@@ -262,6 +268,7 @@ impl<'e> IndexTree<'e, '_> {
             rows: times * rows,
             used,
             each,
+            key_set: None,
         })
     }
 }

@@ -9,16 +9,16 @@ use shoal_store::{ColumnFinder, Pgno};
 use super::key_sets::key_sets;
 use super::lower::SelectDraft;
 use super::pipeline::{
-    Access, Arm, End, GroupColumn, GroupInput, IndexAccess, KEYS_MAX, Operand, OutputPlace,
-    Pipeline, PipelineStep, ProbeWalk, RECORDS_MAX, RecordPlan, Test, Walk,
+    Access, Arm, End, GroupColumn, GroupInput, HashAccess, IndexAccess, KEYS_MAX, Operand,
+    OutputPlace, Pipeline, PipelineStep, ProbeWalk, RECORDS_MAX, RecordPlan, Test, Walk,
 };
 use super::{
-    AnyScan, Bound, EachCodes, EachScan, GroupPlan, IndexScan, Level, Loads, RowidRange, Scan,
-    TableKey, TableScan, UnmatchedScan,
+    AnyScan, Bound, EachCodes, EachScan, GroupPlan, HashKey, HashScan, IndexScan, Level, Loads,
+    RowidRange, Scan, TableKey, TableScan, UnmatchedScan,
 };
 use crate::plan::{Code, Compiler, Predicate, Reg};
 use crate::session::forced::{Forced, ForcedCarrier};
-use crate::value::{Comparison, Value};
+use crate::value::{CompareOp, Comparison, Value};
 
 /// Makes a select a pipeline; `None` for one that computes what pages do not tell.
 ///
@@ -99,7 +99,7 @@ fn lower_part(
         } else if number == first && without.is_some() {
             steps.push(lowering.unmatched(level)?);
         } else {
-            steps.push(lowering.level(level, number == first)?);
+            steps.push(lowering.level(level, number == first, compiler)?);
         }
     }
     let mut group_input = match group {
@@ -146,7 +146,12 @@ fn lower_part(
     let output_record =
         of_rows.all(|place| place.record == output_record).then_some(usize::from(output_record));
     let is_joined = matches!(walk.all_rows(), Walk::IndexScan | Walk::LookupJoin);
-    let asks_keys = matches!(walk, Walk::LookupJoin | Walk::NestedLoop { .. });
+    let is_scan = |step: &PipelineStep| matches!(step.access, Access::Rows { .. });
+    let asks_keys = match walk {
+        Walk::LookupJoin => true,
+        Walk::NestedLoop { .. } => levels.first().is_some_and(is_scan),
+        _ => false,
+    };
     let given = match &outputs {
         Some(outputs) if is_joined && output_record.is_none() => {
             let given = outputs.iter().enumerate();
@@ -170,6 +175,7 @@ fn lower_part(
         indexes: lowering.indexes.into(),
         database,
         marks: lowering.marks,
+        tables: lowering.tables,
         skipped: without.map(|(_, mark)| mark),
         unmatched: Box::default(),
         key_sets: if asks_keys { key_sets } else { Box::default() },
@@ -183,6 +189,10 @@ fn database_of(levels: &[Level], compiler: &Compiler) -> Option<usize> {
         Scan::Table(scan) => Some(scan.cursor),
         Scan::Index(scan) => Some(scan.cursor),
         Scan::Any(scan) => Some(scan.cursor),
+        Scan::Hash(hash) => match &hash.source {
+            Scan::Table(scan) => Some(scan.cursor),
+            _ => None,
+        },
         Scan::Each(scan) => match &scan.inner {
             Scan::Table(scan) => Some(scan.cursor),
             _ => None,
@@ -245,7 +255,9 @@ fn is_whole(levels: &[PipelineStep]) -> bool {
                 && access.stop.is_none()
                 && access.row.is_none()
         }
-        Access::Rowid { .. } | Access::Any { .. } | Access::Common { .. } => false,
+        Access::Rowid { .. } | Access::Any { .. } | Access::Common { .. } | Access::Hash(_) => {
+            false
+        }
     };
     all && level.filter.is_empty()
 }
@@ -342,6 +354,8 @@ pub(super) struct Lowering {
     indexes: Vec<Pgno>,
     /// How many sets of rows there are so far that found a match.
     marks: usize,
+    /// How many tables of rowids there are so far.
+    tables: usize,
 }
 
 impl Lowering {
@@ -403,12 +417,13 @@ impl Lowering {
         }
     }
 
-    fn level(&mut self, level: &Level, first: bool) -> Option<PipelineStep> {
+    fn level(&mut self, level: &Level, first: bool, compiler: &Compiler) -> Option<PipelineStep> {
         let Level {
             words,
             scan,
             rows,
             estimate,
+            anti,
             table_rows: _,
             measure: _,
             on,
@@ -419,6 +434,7 @@ impl Lowering {
             late,
             registers: _,
         } = level;
+        let mut equal = Vec::new();
         let (access, record) = match scan {
             Scan::Table(TableScan { cursor: _, root, early, range, descending }) => {
                 let access = self.rows(*root, range, *descending)?;
@@ -430,6 +446,11 @@ impl Lowering {
             Scan::Index(scan) => self.index(scan, late)?,
             Scan::Any(scan) if first => self.any(scan, late)?,
             Scan::Each(scan) if first => self.rowid_list(scan, late)?,
+            Scan::Hash(scan) if !first && unmatched.is_none() => {
+                let (access, record, tests) = self.hash(scan, level, compiler)?;
+                equal = tests;
+                (access, record)
+            }
             Scan::Query(_)
             | Scan::Hash(_)
             | Scan::Each(_)
@@ -445,12 +466,14 @@ impl Lowering {
             None if *keeps_right => return None,
             None => None,
         };
-        let on = self.tests(on)?.into();
+        equal.append(&mut self.tests(on)?);
+        let on = equal.into();
         let (mut before, mut filter) = (Vec::new(), self.tests(filter)?);
         let left_join = *keeps_left;
         let reads_row: Option<fn(&Operand, usize) -> bool> = match &access {
             Access::Rowid { .. } => Some(Operand::is_field_of),
             Access::Index(access) if access.row.is_some() => Some(Operand::is_of),
+            Access::Hash(_) => Some(Operand::is_field_of),
             _ => None,
         };
         // A row that a predicate leaves out has found its match.
@@ -464,6 +487,7 @@ impl Lowering {
             access,
             record,
             left_join,
+            anti: *anti,
             marks,
             before,
             on,
@@ -500,6 +524,7 @@ impl Lowering {
             access,
             record,
             left_join: false,
+            anti: false,
             marks: None,
             before,
             on,
@@ -546,7 +571,10 @@ impl Lowering {
                     Access::Rows { root, low, high, descending: _ } => {
                         Arm::Rows { root, low, high }
                     }
-                    Access::Index(_) | Access::Any { .. } | Access::Common { .. } => return None,
+                    Access::Index(_)
+                    | Access::Any { .. }
+                    | Access::Common { .. }
+                    | Access::Hash(_) => return None,
                 },
                 Scan::Index(scan) => {
                     let TableKey::Rowid { place } = scan.table.as_ref()?.key else { return None };
@@ -603,6 +631,75 @@ impl Lowering {
             }
         };
         Some((access, record))
+    }
+
+    /// The rows of a table by the hash of a key, and the equalities of further keys.
+    fn hash(
+        &mut self,
+        scan: &HashScan,
+        level: &Level,
+        compiler: &Compiler,
+    ) -> Option<(Access, usize, Vec<Test>)> {
+        let HashScan { store: _, source, filter, keys, row: _, rebuild, marks } = scan;
+        let Scan::Table(TableScan { cursor, root, early, range, descending: _ }) = source else {
+            return None;
+        };
+        let RowidRange::Between { low: None, high: None } = range else { return None };
+        // The rows are gathered for each run: one that begins anew for many rows keeps its own.
+        let is_run_once = compiler.runs == 1.0 && !compiler.is_repeated && !rebuild && !marks;
+        if !is_run_once || !compiler.forced.allows(ForcedCarrier::Pages) {
+            return None;
+        }
+        let database = compiler.cursors.get(*cursor).copied()?;
+        let is_hashed = |key: &HashKey| {
+            !key.near && key.build.in_place().is_some() && key.probe.in_place().is_some()
+        };
+        let hashed = keys.iter().position(is_hashed)?;
+        let HashKey { build, affinity, collation, .. } = &keys[hashed];
+        let (affinity, collation) = (*affinity, *collation);
+        let mut lowering = Lowering::new(compiler, None);
+        let record = lowering.record()?;
+        lowering.load(record, early);
+        let filter: Box<[Test]> = lowering.tests(filter)?.into();
+        if !filter.iter().flat_map(Test::operands).all(|operand| operand.is_at_most_of(record)) {
+            return None;
+        }
+        let key = lowering.key(build).filter(|key| key.is_of(record))?;
+        let step = PipelineStep {
+            access: Access::Rows { root: *root, low: None, high: None, descending: false },
+            record,
+            left_join: false,
+            anti: false,
+            marks: None,
+            before: Box::default(),
+            on: Box::default(),
+            filter,
+            rows: level.rows,
+            estimate: level.estimate,
+            words: None,
+        };
+        let outputs = Box::new([key, Operand::Rowid { record }]);
+        let build = lowering.rows_of(vec![step], outputs, (database, compiler.forced));
+        let record = self.record()?;
+        let key = self.key(&keys[hashed].probe)?;
+        self.load(record, early);
+        let mut tests = Vec::with_capacity(keys.len() - 1);
+        for (number, key) in keys.iter().enumerate() {
+            // Near keys are compared by a condition of their own.
+            if number != hashed && !key.near {
+                let (own, other) = (key.build.in_place()?, key.probe.in_place()?);
+                let (affinity, collation) = (key.affinity, key.collation);
+                let rule = Comparison { op: CompareOp::Equal, affinity, collation };
+                tests.push(self.compare(&rule, own, other)?);
+            }
+        }
+        for operand in tests.iter().flat_map(Test::operands) {
+            self.want(operand, true);
+        }
+        let (table, lookup) = (self.tables, self.lookup(*root));
+        self.tables += 1;
+        let access = HashAccess { table, build, key, affinity, collation, lookup };
+        Some((Access::Hash(Box::new(access)), record, tests))
     }
 
     fn index(&mut self, scan: &IndexScan, late: &Loads) -> Option<(Access, usize)> {
@@ -768,17 +865,17 @@ impl Lowering {
         Some(group)
     }
 
-    /// A pipeline giving the rowids of the first of some steps, of rows joined by rowid.
-    pub(super) fn rowids_of(
+    /// A pipeline giving columns of the first of some steps, of rows joined by rowid.
+    pub(super) fn rows_of(
         mut self,
         mut steps: Vec<PipelineStep>,
-        database: usize,
-        forced: Forced,
+        mut outputs: Box<[Operand]>,
+        (database, forced): (usize, Forced),
     ) -> Pipeline {
         let (records, fields) = self.records(None);
         let mut number = |operand: &mut Operand| number_field(operand, &records);
         steps.iter_mut().for_each(|step| step.each_operand(&mut number));
-        let outputs: Box<[Operand]> = Box::new([Operand::Rowid { record: 0 }]);
+        outputs.iter_mut().for_each(&mut number);
         Pipeline {
             walk: if steps.len() == 1 { Walk::TableScan } else { Walk::LookupJoin },
             measure: 0,
@@ -795,6 +892,7 @@ impl Lowering {
             indexes: self.indexes.into(),
             database,
             marks: 0,
+            tables: 0,
             skipped: None,
             unmatched: Box::default(),
             key_sets: Box::default(),
@@ -853,6 +951,7 @@ impl PipelineStep {
                 low.iter_mut().chain(high).for_each(|end| each(&mut end.value));
             }
             Access::Rowid { key, lookup: _ } => each(key),
+            Access::Hash(access) => each(&mut access.key),
             Access::Index(index) => index.each_operand(each),
             Access::Any { arms, lookup: _ } => {
                 for arm in arms {

@@ -24,6 +24,7 @@ mod restrict;
 mod sample;
 mod scan;
 mod select;
+mod semi_join;
 pub(crate) mod tree;
 mod virtual_table;
 mod window;
@@ -144,6 +145,8 @@ pub(crate) struct Level {
     /// are behind it.
     pub(crate) rows: f64,
     pub(crate) estimate: f64,
+    /// True of a left join that keeps the rows without a match alone.
+    pub(crate) anti: bool,
     /// About how many rows the table has, for one of a join whose size was looked at.
     pub(crate) table_rows: Option<f64>,
     /// The number of its measure.

@@ -71,7 +71,7 @@ pub(super) fn count<'e>(frame: &Frame<'e>, select: &Select) -> Option<Choice<'e>
 
 /// The cheapest order of reading, the sort that it leaves to do counted in.
 pub(super) fn choose<'e>(frame: &Frame<'e>, wanted: Option<&Wanted<'e>>) -> Choice<'e> {
-    let alone = (frame.sources.len() == 1).then(|| best(frame, 0, 0, 1.0));
+    let alone = (frame.sources.len() == 1).then(|| best(frame, 0, 0, (1.0, None)));
     let plain = match &alone {
         Some(path) => Partial::start(Some((0, path))),
         None => order(frame, None),
@@ -86,7 +86,7 @@ pub(super) fn choose<'e>(frame: &Frame<'e>, wanted: Option<&Wanted<'e>>) -> Choi
             together.then_some(false)
         })
     };
-    let path = unsorted.first.clone().unwrap_or_else(|| best(frame, first, 0, 1.0));
+    let path = unsorted.first.clone().unwrap_or_else(|| best(frame, first, 0, (1.0, None)));
     if let Some(descending) = serves(first, &path) {
         return Choice { descending: Some(descending), ..unsorted };
     }
@@ -113,6 +113,15 @@ pub(super) fn choose<'e>(frame: &Frame<'e>, wanted: Option<&Wanted<'e>>) -> Choi
         }
     }
     cheapest.1
+}
+
+/// The cost of a select's cheapest plan, and the number of its rows.
+pub(super) fn cost(frame: &Frame<'_>) -> (f64, f64) {
+    let plain = match frame.sources.len() {
+        1 => Partial::start(Some((0, &best(frame, 0, 0, (1.0, None))))),
+        _ => order(frame, None),
+    };
+    (plain.cost, plain.rows)
 }
 
 /// The sources that must be read before the one at `place`: all before the right side of an outer
@@ -171,7 +180,9 @@ fn exhaustive(frame: &Frame<'_>, first: Option<(usize, &Path<'_>)>) -> Partial {
     let required: Vec<Sources> = (0..sources.len()).map(|place| required(sources, place)).collect();
     let mut cheapest: Vec<Option<Step>> = vec![None; full + 1];
     let begun = Partial::start(first);
-    cheapest[start] = Some(Step { cost: begun.cost, rows: begun.rows, last: usize::MAX });
+    let (cost, rows) = (begun.cost, begun.rows);
+    let given = first.map(|(place, _)| place);
+    cheapest[start] = Some(Step { cost, rows, last: usize::MAX, first: given });
     for known in start..full {
         let Some(before) = cheapest[known] else { continue };
         let set = known as Sources;
@@ -179,13 +190,16 @@ fn exhaustive(frame: &Frame<'_>, first: Option<(usize, &Path<'_>)>) -> Partial {
             if set & 1 << place != 0 || required[place] & !set != 0 {
                 continue;
             }
-            let (paths, number) = frame.cheapest(place, set, before.rows);
+            let first = before.first;
+            let (paths, number) = frame.cheapest(place, set, (before.rows, first));
             let Some(path) = paths.get(number) else { continue };
-            let cost = before.cost + path.fixed + before.rows.max(1.0) * path.per_row;
+            let by = first.map(|first| sources[first].id);
+            let cost = before.cost + path.cost(before.rows, by);
             let slot = &mut cheapest[known | 1 << place];
             // Of equal costs the one found first stays, which keeps the order written.
             if slot.is_none_or(|other| cost < other.cost) {
-                *slot = Some(Step { cost, rows: before.rows * path.rows, last: place });
+                let (rows, first) = (before.rows * path.rows, first.or(Some(place)));
+                *slot = Some(Step { cost, rows, last: place, first });
             }
         }
     }
@@ -203,12 +217,13 @@ fn exhaustive(frame: &Frame<'_>, first: Option<(usize, &Path<'_>)>) -> Partial {
     Partial { cost, rows, order }
 }
 
-/// The cheapest way to have read a set of sources, and the one read last.
+/// The cheapest way to have read a set of sources, and the ones read last and first.
 #[derive(Clone, Copy)]
 struct Step {
     cost: f64,
     rows: f64,
     last: usize,
+    first: Option<usize>,
 }
 
 /// The cheapest next source, again and again.
@@ -221,8 +236,10 @@ fn greedy(frame: &Frame<'_>, first: Option<(usize, &Path<'_>)>) -> Partial {
             .filter(|place| known & 1 << place == 0)
             .filter(|&place| required(sources, place) & !known == 0)
             .map(|place| {
-                let path = best(frame, place, known, partial.rows);
-                (place, path.fixed + partial.rows.max(1.0) * path.per_row, path.rows)
+                let first = partial.order.first().copied();
+                let path = best(frame, place, known, (partial.rows, first));
+                let by = first.map(|first| sources[first].id);
+                (place, path.cost(partial.rows, by), path.rows)
             })
             .min_by(|a, b| a.1.total_cmp(&b.1));
         let Some((place, cost, found)) = next else { break };

@@ -117,6 +117,8 @@ pub(crate) struct Pipeline {
     pub(crate) unmatched: Box<[Pipeline]>,
     /// Keys gathered before the scan of a lookup join: see [`super::key_sets`].
     pub(crate) key_sets: Box<[KeySetPlan]>,
+    /// How many tables of rowids hash steps make.
+    pub(crate) tables: usize,
     /// Choices that a test made in the place of the planner.
     pub(crate) forced: Forced,
 }
@@ -135,6 +137,8 @@ pub(crate) struct PipelineStep {
     /// The record of the row; of an index's entry where the index is all that is read.
     pub(crate) record: usize,
     pub(crate) left_join: bool,
+    /// True of a left join that keeps the rows without a match alone: the first match ends it.
+    pub(crate) anti: bool,
     /// The number of the set in which rows are noted that found a match, and their rowid.
     pub(crate) marks: Option<(usize, Operand)>,
     /// Predicates on nothing of a row but its rowid, where it is looked up by that; on nothing but
@@ -165,6 +169,9 @@ pub(crate) enum Access {
         lookup: usize,
     },
     Index(Box<IndexAccess>),
+    /// The rows with a key, by a table of rowids made when the loops begin; never of the outermost
+    /// loop.
+    Hash(Box<HashAccess>),
     /// The rows that any arm finds, each once; of the outermost loop alone.
     Any {
         arms: Box<[Arm]>,
@@ -176,6 +183,22 @@ pub(crate) enum Access {
         arms: Box<[IndexAccess]>,
         lookup: usize,
     },
+}
+
+/// Rows found by the hash of a key.
+#[derive(Debug)]
+pub(crate) struct HashAccess {
+    /// The number of the table of rowids.
+    pub(crate) table: usize,
+    /// The rows kept: a key and a rowid of each.
+    pub(crate) build: Pipeline,
+    /// The key looked up.
+    pub(crate) key: Operand,
+    /// The rules of the equality.
+    pub(crate) affinity: Option<Affinity>,
+    pub(crate) collation: Collation,
+    /// The lookup that finds a row by its rowid, where columns of it are asked for.
+    pub(crate) lookup: usize,
 }
 
 /// One of several ways to the rows of a table.
@@ -438,11 +461,11 @@ pub(crate) fn constant(reg: Reg, compiler: &Compiler) -> Option<Operand> {
 }
 
 impl Pipeline {
-    /// True where more is kept the more rows there are: rows that found a match, or rowids that
-    /// indexes have in common.
+    /// True where more is kept the more rows there are: rows that found a match, rowids that
+    /// indexes have in common, or the rowids of hash steps.
     pub(crate) fn keeps_rowids(&self) -> bool {
         let is_common = |level: &PipelineStep| matches!(level.access, Access::Common { .. });
-        self.notes_matches() || self.levels.first().is_some_and(is_common)
+        self.notes_matches() || self.tables > 0 || self.levels.first().is_some_and(is_common)
     }
 
     /// True where it notes which rows found a match, or gives those that found none.
@@ -455,7 +478,9 @@ impl Pipeline {
         self.levels.iter().all(|level| match &level.access {
             Access::Rowid { .. } => true,
             Access::Index(access) => !access.equal.is_empty(),
-            Access::Rows { .. } | Access::Any { .. } | Access::Common { .. } => false,
+            Access::Rows { .. } | Access::Any { .. } | Access::Common { .. } | Access::Hash(_) => {
+                false
+            }
         })
     }
 

@@ -141,6 +141,7 @@ fn feed(levels: &mut Vec<Level>, count: usize, compiler: &Compiler) -> bool {
             scan: Scan::Columns(Box::new(scan)),
             rows: last.rows,
             estimate: last.estimate,
+            anti: false,
             table_rows: None,
             measure: first.measure,
             on: Vec::new(),
@@ -344,6 +345,10 @@ fn read_early(scan: &Scan) -> impl Iterator<Item = Reg> {
         Scan::Table(scan) => (Some(&scan.early), None),
         Scan::Index(scan) => (Some(&scan.early), scan.table.as_ref().map(|table| &table.early)),
         Scan::Any(scan) => (Some(&scan.early), None),
+        Scan::Hash(hash) => match &hash.source {
+            Scan::Table(scan) => (Some(&scan.early), None),
+            _ => (None, None),
+        },
         Scan::Each(scan) => match &scan.inner {
             Scan::Table(scan) => (Some(&scan.early), None),
             _ => (None, None),

@@ -102,8 +102,10 @@ impl Compiler {
                 });
                 let order = order.collect();
                 let first = self.plan_part(&recursion.first, output, width, None);
+                let outer = std::mem::replace(&mut self.is_repeated, true);
                 let steps = recursion.steps.iter();
                 let steps = steps.map(|body| self.plan_part(body, output, width, None)).collect();
+                self.is_repeated = outer;
                 let node = RecursionNode {
                     slot: recursion.slot,
                     first,

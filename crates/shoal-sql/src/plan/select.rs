@@ -10,7 +10,7 @@ use super::explain::{label, name};
 use super::lower::{Asked, Circumstances, DistinctDraft, SelectDraft};
 use super::node::Node;
 use super::order::{Choice, brings_together, groups_in_order, skips_nulls, walk_in_order, wanted};
-use super::restrict::{EachValues, End, prefix};
+use super::restrict::{EachValues, End, prefix, rejects_null};
 use super::scan::for_each;
 use super::virtual_table::{CompiledVirtual, order_of};
 use super::{
@@ -108,6 +108,7 @@ impl Compiler {
             needed: needed(select, order_by),
             forced: self.forced,
             runs: self.runs,
+            keeps_rows: true,
             estimates: Estimates::new(sources, &terms, &select.conjuncts),
             known_paths: KnownPaths::default(),
             order: order_of(select, order_by),
@@ -157,7 +158,9 @@ impl Compiler {
         let mut above_null = false;
         let mut drafts = Vec::with_capacity(sources.len());
         for &place in &places {
-            let path = first.take().unwrap_or_else(|| best(&frame, place, known, rows));
+            let path = first.take().unwrap_or_else(|| {
+                best(&frame, place, known, (rows, places.first().copied().filter(|_| known != 0)))
+            });
             let source = &sources[place];
             self.no_solution |= !counts
                 && matches!(source.index_hint, IndexHint::Only(_))
@@ -590,6 +593,7 @@ impl Compiler {
             scan,
             rows: draft.path.rows,
             estimate: draft.estimate,
+            anti: is_anti(source, &draft.filter),
             table_rows: match &source.kind {
                 SourceKind::Table(table) => table.row_count(),
                 _ => None,
@@ -604,6 +608,25 @@ impl Compiler {
             registers,
         }
     }
+}
+
+/// True where a condition leaves the rows without a match alone: `u.x IS NULL` behind a left join
+/// whose matches have no NULL there.
+fn is_anti(source: &Source, filter: &[&Expr]) -> bool {
+    let has_value = |expr: &Expr| match (expr, &source.kind) {
+        (Expr::Column { source: of, column }, SourceKind::Table(table)) if *of == source.id => {
+            let column = table.columns.get(*column);
+            matches!(expr, Expr::Column { column: ROWID, .. })
+                || column.is_some_and(|column| column.not_null && column.stored.is_some())
+                || source.on().iter().any(|condition| rejects_null(condition, expr))
+        }
+        _ => false,
+    };
+    let is_missing = |condition: &&Expr| match condition {
+        Expr::IsNull { expr, not: false } => has_value(expr),
+        _ => false,
+    };
+    source.keeps_left() && !source.keeps_right() && filter.iter().any(is_missing)
 }
 
 /// By what rows of a select are the same: the keys of its groups, or the columns of its `DISTINCT`.
@@ -636,14 +659,14 @@ fn only_reads(expr: &Expr, source: SourceId) -> bool {
 
 /// False where an expression calls a function that may give another value each time, outside of the
 /// queries within.
-fn is_deterministic(expr: &Expr) -> bool {
+pub(super) fn is_deterministic(expr: &Expr) -> bool {
     let mut fixed = !matches!(expr, Expr::Call { function, .. } if !function.deterministic);
     expr.parts(&mut |part| fixed &= is_deterministic(part));
     fixed
 }
 
 /// The conditions of a select, `WHERE` and `ON` alike.
-fn terms(select: &Select) -> Vec<Term<'_>> {
+pub(super) fn terms(select: &Select) -> Vec<Term<'_>> {
     let from = select.sources.iter().rposition(Source::keeps_right).unwrap_or(0);
     let term = |expr, on: Option<usize>| Term {
         expr,
@@ -754,7 +777,7 @@ fn runs_within(runs: f64, rows: f64) -> f64 {
 }
 
 /// For each source the columns that anything reads.
-fn needed(select: &Select, order_by: &[OrderKey]) -> Vec<Vec<usize>> {
+pub(super) fn needed(select: &Select, order_by: &[OrderKey]) -> Vec<Vec<usize>> {
     let sources = &select.sources;
     let mut needed: Vec<Vec<usize>> = vec![Vec::new(); sources.len()];
     let mut see = |expr: &Expr| {

@@ -316,7 +316,11 @@ impl Tree<'_> {
     ) {
         let Some((last, before)) = steps.split_last() else { return };
         if !before.is_empty() {
-            let join = if last.left_join { "left, on pages" } else { "on pages" };
+            let join = match (last.left_join, last.anti) {
+                (false, _) => "on pages",
+                (true, false) => "left, on pages",
+                (true, true) => "left without matches, on pages",
+            };
             let numbers = (Some(last.estimate), measure.take());
             parent = self.add(parent, join_of_step(last, &pipeline.walk), join, numbers);
             self.joined((pipeline, before), None, None, parent);
@@ -366,12 +370,14 @@ fn node_of_step(step: &PipelineStep) -> &'static str {
         Access::Rowid { .. } => "point",
         Access::Index(access) if !access.equal.is_empty() => "seek",
         Access::Index(_) => "index scan",
+        Access::Hash(_) => "hash build",
         Access::Any { .. } | Access::Common { .. } => "rowid list",
     }
 }
 
 fn join_of_step(step: &PipelineStep, node: &Walk) -> &'static str {
     match (node.all_rows(), &step.access) {
+        (_, Access::Hash(_)) => "hash join",
         (Walk::LookupJoin, _) | (_, Access::Rowid { .. }) => "lookup join",
         _ => "nested loop",
     }
@@ -408,6 +414,7 @@ fn join_of_level(level: &Level) -> (&'static str, &'static str) {
     };
     let keeps = match (level.keeps_left, level.keeps_right) {
         (false, false) => "",
+        (true, false) if level.anti => "left without matches",
         (true, false) => "left",
         (false, true) => "right",
         (true, true) => "full",

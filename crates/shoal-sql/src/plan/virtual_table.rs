@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use super::access::{Frame, Path, PathKind, Sources, reads_of};
+use super::access::{Frame, Path, PathKind, Sources, full_path, reads_of};
 use super::code::{Code, Reg};
 use super::restrict::{RestrictionOp, restrict};
 use super::{Compiler, Scan};
@@ -72,7 +72,7 @@ impl<'e> Frame<'e> {
             Ok(Some((path, used))) => {
                 let (cost, rows) = (path.choice.cost.max(0.0), path.choice.rows.max(1.0));
                 let kind = PathKind::Virtual(path);
-                vec![Path { kind, fixed: 0.0, per_row: cost, rows, used, each: None }]
+                vec![Path { kind, per_row: cost, used, ..full_path(rows) }]
             }
             Ok(None) => Vec::new(),
             Err(error) => {

@@ -36,10 +36,16 @@ struct Keys {
 struct Sampled {
     keys: Keys,
     pages: f64,
+    /// Of an index on a table with rowids, the share of entries whose row is near that of the entry
+    /// before.
+    clustered: Option<f64>,
     /// Values of the key's first column, in the tree's order, with about as many rows between each
     /// two.
     marks: Vec<Value>,
 }
+
+/// Rowids no further apart are taken to lie on one page.
+const NEAR_ROWS: u64 = 64;
 
 /// Most marks kept of a tree.
 const MARKS_MAX: usize = 64;
@@ -133,14 +139,17 @@ impl Table {
     /// Cost: a page for each level of each tree.
     pub(crate) fn sample(&self, txn: &Transaction) {
         self.stats.sample(|| match self.without_rowid {
-            true => look(txn, self.root, BtreeKind::Index, self.primary_key.len(), || {
+            true => look(txn, self.root, BtreeKind::Index, (self.primary_key.len(), false), || {
                 self.primary_key_order()
             }),
-            false => look(txn, self.root, BtreeKind::Table, 0, || KeyOrder::new(Vec::new())),
+            false => {
+                look(txn, self.root, BtreeKind::Table, (0, false), || KeyOrder::new(Vec::new()))
+            }
         });
         for index in &self.indexes {
             index.stats.sample(|| {
-                look(txn, index.root, BtreeKind::Index, index.key_columns, || index.order())
+                let key = (index.key_columns, !self.without_rowid);
+                look(txn, index.root, BtreeKind::Index, key, || index.order())
             });
         }
     }
@@ -155,6 +164,11 @@ impl Index {
     /// Estimated share of the entries with a first column between two values.
     pub(crate) fn share(&self, low: Option<&Value>, high: Option<&Value>) -> Option<f64> {
         self.stats.share(&self.order(), low, high)
+    }
+
+    /// The share of entries whose row is near that of the entry before; `None` where nobody looked.
+    pub(crate) fn clustered(&self) -> Option<f64> {
+        self.stats.sampled.get()?.as_ref()?.clustered
     }
 
     /// Estimated number of entries.
@@ -178,12 +192,13 @@ fn per_key(stats: &TreeStats, columns: usize) -> Option<f64> {
     keys.per_key.get(columns.checked_sub(1)?).copied()
 }
 
-/// Counts the runs of equal keys on the leaf in the middle of a tree.
+/// Counts the runs of equal keys on the leaf in the middle of a tree. With true beside the number
+/// of columns, an entry's last value is a rowid.
 fn look(
     txn: &Transaction,
     root: shoal_store::Pgno,
     kind: BtreeKind,
-    columns: usize,
+    (columns, names_rowid): (usize, bool),
     order: impl FnOnce() -> KeyOrder,
 ) -> Option<Sampled> {
     let sample = txn.sample(root, kind).ok()?;
@@ -192,11 +207,13 @@ fn look(
     let entries = sample.leaf.cell_count();
     let marks = marks(&sample.root, kind);
     if columns == 0 || entries == 0 {
-        return Some(Sampled { keys: Keys { rows, per_key: Vec::new() }, pages, marks });
+        let keys = Keys { rows, per_key: Vec::new() };
+        return Some(Sampled { keys, pages, clustered: None, marks });
     }
     let order = order();
     let mut runs = vec![1_usize; columns];
     let mut before: Vec<ValueRef<'_>> = Vec::new();
+    let (mut rowid_before, mut near) = (None, 0_usize);
     for cell in 0..entries {
         let key = match kind {
             BtreeKind::Index => sample.leaf.index(cell).ok()?.payload.local,
@@ -204,6 +221,16 @@ fn look(
         };
         // A key continued on overflow pages is compared by its part on this page.
         let values = Record::new(key).map(|record| record.values()).ok();
+        if let (true, Some(values)) = (names_rowid, values.clone()) {
+            let rowid = match values.last() {
+                Some(Ok(ValueRef::Int(rowid))) => Some(rowid),
+                _ => None,
+            };
+            if let (Some(rowid), Some(before)) = (rowid, rowid_before) {
+                near += usize::from(rowid.abs_diff(before) <= NEAR_ROWS);
+            }
+            rowid_before = rowid;
+        }
         let key: Vec<ValueRef<'_>> = values
             .map(|values| values.take(columns).map_while(Result::ok).collect())
             .unwrap_or_default();
@@ -223,7 +250,9 @@ fn look(
         let guess = if runs == 1 && sample.leaves > 1 { rows / 10.0 } else { 0.0 };
         (entries as f64 / runs as f64).max(guess)
     });
-    Some(Sampled { keys: Keys { rows, per_key: per_key.collect() }, pages, marks })
+    let keys = Keys { rows, per_key: per_key.collect() };
+    let clustered = (names_rowid && entries > 1).then(|| near as f64 / (entries - 1) as f64);
+    Some(Sampled { keys, pages, clustered, marks })
 }
 
 /// Values of the first column, from cells of a tree's root.

@@ -70,6 +70,7 @@ impl Taker<'_> {
         let outputs = pipeline.outputs.as_deref().unwrap_or_default();
         let mut memory = Memory::new(pipeline);
         memory.give_sets(self.sets.clone());
+        memory.keep_within(machine.session);
         let mut columns = Columns::default();
         if pipeline.is_scan() {
             return pipeline.for_each_within(txn, parameters, &mut memory.leaf, range, |rows| {

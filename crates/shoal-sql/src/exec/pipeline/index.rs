@@ -213,6 +213,9 @@ impl<'a, 't> LoopRun<'a, 't> {
             } {
                 matched |= self.matched(number, level, sink)?;
             }
+            if level.anti && matched {
+                return Ok(true);
+            }
             if self.memory.is_full(enough) {
                 self.memory.start = Start::At;
                 self.memory.walk = Some(walk.place());

@@ -10,7 +10,7 @@
 //! | index scan, lookup join | `join`: the same, with the rows named in other tables |
 //! | point, seek | `each`, `seek`: a handful of rows without a batch |
 //! | rowid list | `rowids`, and `common` for those several indexes have in common |
-//! | nested loop | `run`, `index`, `any`: one loop in the other |
+//! | nested loop | `run`, `index`, `hash`, `any`: one loop in the other |
 //! | count | `rows`: the cell counts of leaves |
 //!
 //! `key_sets` gathers the rowids a lookup join asks before looking rows up. `probe` runs pipelines
@@ -21,6 +21,7 @@ mod any;
 mod ascending;
 mod common;
 mod each;
+mod hash;
 mod index;
 mod join;
 mod key_sets;

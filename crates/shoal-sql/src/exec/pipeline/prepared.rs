@@ -47,6 +47,8 @@ pub(super) struct IntRange {
 }
 
 impl IntRange {
+    pub(super) const ALL: IntRange = IntRange { low: i64::MIN, width: u64::MAX, outside: false };
+
     /// `None` for comparisons no integer satisfies, and for comparisons also true of NULL.
     pub(super) fn of(op: CompareOp, value: i64) -> Option<IntRange> {
         let (low, high, outside) = match op {

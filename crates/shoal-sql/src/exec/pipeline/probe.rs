@@ -271,7 +271,9 @@ impl Pipeline {
                     }
                 }
             }
-            Access::Rows { .. } | Access::Any { .. } | Access::Common { .. } => Ok(false),
+            Access::Rows { .. } | Access::Any { .. } | Access::Common { .. } | Access::Hash(_) => {
+                Ok(false)
+            }
         }
     }
 }

@@ -103,7 +103,9 @@ impl Pipeline {
                 }
                 *lookup
             }
-            Access::Rows { .. } | Access::Rowid { .. } | Access::Index(_) => return Ok(()),
+            Access::Rows { .. } | Access::Rowid { .. } | Access::Index(_) | Access::Hash(_) => {
+                return Ok(());
+            }
         };
         let Memory { lookups, leaf, any, start, .. } = memory;
         let rowids = &mut any.rowids;

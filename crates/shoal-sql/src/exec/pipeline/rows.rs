@@ -266,7 +266,9 @@ impl Pipeline {
                 let count = txn.count_entries(root)?;
                 return Ok(i64::try_from(count).unwrap_or(i64::MAX));
             }
-            Access::Rowid { .. } | Access::Any { .. } | Access::Common { .. } => return Ok(0),
+            Access::Rowid { .. } | Access::Any { .. } | Access::Common { .. } | Access::Hash(_) => {
+                return Ok(0);
+            }
         };
         Ok(i64::try_from(txn.count_rows(root)?).unwrap_or(i64::MAX))
     }

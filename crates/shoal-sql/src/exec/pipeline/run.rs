@@ -7,6 +7,7 @@ use shoal_store::{
 
 use super::any::AnyMemory;
 use super::ascending::KeptRows;
+use super::hash::KeyedRows;
 use super::join::JoinMemory;
 use super::key_sets::KeySets;
 use super::leaf::{CHUNK, LeafMemory};
@@ -18,7 +19,7 @@ use crate::keep::matched::MatchedRows;
 use crate::plan::pipeline::{
     Access, End, Operand, Pipeline, PipelineStep, RECORDS_MAX, Test, Walk,
 };
-use crate::session::Session;
+use crate::session::{Room, Session};
 use crate::value::{Value, ValueRef};
 
 /// Memory of a pipeline, kept from one run to the next: the next run allocates nothing.
@@ -37,6 +38,10 @@ pub(crate) struct Memory {
     pub(super) join: JoinMemory,
     /// The matched rows, for each table whose matches are noted.
     pub(super) marks: Box<[MatchedRows]>,
+    /// The rows of each hash step; `None` before a run and while the step goes through them.
+    pub(super) tables: Box<[Option<KeyedRows>]>,
+    /// The room of the statement, where memory is limited.
+    pub(super) room: Option<Room>,
     pub(super) set: SetMemory,
     /// The rows of a compound's part staying in the result.
     pub(super) kept: KeptRows,
@@ -79,6 +84,8 @@ impl Memory {
             leaf: LeafMemory::default(),
             join: JoinMemory::default(),
             marks: std::iter::repeat_with(MatchedRows::default).take(pipeline.marks).collect(),
+            tables: std::iter::repeat_with(|| None).take(pipeline.tables).collect(),
+            room: None,
             set: SetMemory::default(),
             kept: KeptRows::default(),
             slots: Slots::default(),
@@ -109,6 +116,7 @@ impl Memory {
     pub(crate) fn keep_within(&mut self, session: &dyn Session) {
         self.marks.iter_mut().for_each(|marks| marks.keep_within(session));
         self.any.rowids.keep_within(session);
+        self.room = session.room();
     }
 
     /// Forgets the noted matches.
@@ -141,7 +149,8 @@ impl Memory {
         };
         let buffers = self.buffers.iter().map(Vec::capacity).sum::<usize>();
         let keys = self.keys.iter().map(value).sum::<usize>();
-        buffers + keys + self.leaf.kept_bytes() <= KEPT_BYTES_MAX
+        let has_tables = self.tables.iter().any(Option::is_some);
+        !has_tables && buffers + keys + self.leaf.kept_bytes() <= KEPT_BYTES_MAX
     }
 
     #[inline]
@@ -153,8 +162,8 @@ impl Memory {
 /// One record of the current row.
 #[derive(Clone, Copy)]
 pub(super) struct Current<'t> {
-    rowid: i64,
-    payload: &'t [u8],
+    pub(super) rowid: i64,
+    pub(super) payload: &'t [u8],
     /// The payload's place, if all of it is on a page.
     base: Base,
     pub(super) at: At,
@@ -210,6 +219,9 @@ impl<'a, 't> LoopRun<'a, 't> {
             self.memory.begin_marks(pipeline);
             if !pipeline.key_sets.is_empty() {
                 self.memory.join.begin_sets(pipeline, self.txn, self.parameters)?;
+            }
+            if pipeline.tables > 0 {
+                pipeline.gather_rows(self.txn, self.parameters, self.memory)?;
             }
         }
         match &level.access {
@@ -311,6 +323,7 @@ impl<'a, 't> LoopRun<'a, 't> {
                 Start::Fresh => self.level(0, sink),
                 _ => Ok(()),
             },
+            Access::Hash(_) => Err(Error::Misuse { what: "a hash step is no first step" }),
         }
     }
 
@@ -372,6 +385,9 @@ impl<'a, 't> LoopRun<'a, 't> {
                         if let Some((page, index)) = cursor.leaf() {
                             matched |= self.row(number, &page, index, sink)?;
                         }
+                        if level.anti && matched {
+                            break;
+                        }
                         more = cursor.next()?;
                     }
                 }
@@ -380,6 +396,7 @@ impl<'a, 't> LoopRun<'a, 't> {
             Access::Index(access) => {
                 self.entries(number, level, access, Start::Fresh, usize::MAX, sink)?
             }
+            Access::Hash(access) => self.keyed(number, level, access, sink)?,
             Access::Any { .. } | Access::Common { .. } => {
                 return Err(Error::Misuse { what: "an inner loop has several ways to its rows" });
             }
@@ -446,7 +463,7 @@ impl<'a, 't> LoopRun<'a, 't> {
         {
             self.memory.marks[*mark].insert(rowid)?;
         }
-        if self.all(&level.filter) {
+        if !level.anti && self.all(&level.filter) {
             if number + 1 == self.pipeline.levels.len() {
                 sink(self)?;
             } else {
