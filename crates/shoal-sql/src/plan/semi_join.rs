@@ -142,7 +142,7 @@ fn key_query<'e>(query: &'e Query, select: &'e Select) -> Option<KeyQuery<'e>> {
     let query = Query {
         body: Body::Select(Box::new(keys)),
         columns,
-        as_expression: query.as_expression.clone(),
+        as_expression: query.as_expression,
         order_by: Vec::new(),
         limit: None,
         offset: None,

@@ -343,15 +343,9 @@ impl<'a, 't> LoopRun<'a, 't> {
                     return Ok(matched);
                 };
                 let mut place: SortedPlace = sorted.find(key)?;
-                loop {
-                    let rowid = match sorted.values(place, Some(key))? {
-                        Some((mut row, next)) => {
-                            place = next;
-                            row.next()
-                        }
-                        None => break,
-                    };
-                    let Some(ValueRef::Int(rowid)) = rowid else { break };
+                while let Some((mut row, next)) = sorted.values(place, Some(key))? {
+                    place = next;
+                    let Some(ValueRef::Int(rowid)) = row.next() else { break };
                     matched |= self.keyed_row(step, (rowid, false), sink)?;
                     if matched && level.anti {
                         break;
