@@ -6,7 +6,9 @@ use std::path::Path;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OpenFlags, Statement, params_from_iter};
 use self_cell::self_cell;
-use shoal_lab::engine::table::{Access, Cell, Fields, Keeping, TableSpec};
+use shoal_lab::engine::table::{
+    Access, Cell, Fields, HandleWork, Keeping, TableSpec, each_on_a_thread,
+};
 use shoal_lab::engine::{About, Guarantee, Miss, TableEngine};
 
 /// The promise made to readers, and its cost.
@@ -283,6 +285,41 @@ impl TableEngine for Sqlite {
         in_transaction(db, &sql, |statement| {
             rowids.iter().try_for_each(|rowid| statement.execute([rowid]).map(|_| ()))
         })
+    }
+
+    fn maintains(&self) -> bool {
+        true
+    }
+
+    fn on_handles(
+        &self,
+        path: &Path,
+        threads: usize,
+        work: HandleWork<'_, Db>,
+    ) -> Result<(), Miss> {
+        if self.0 != Form::Autocommit {
+            return Err(Miss::NotRun("a form for one handle".into()));
+        }
+        let open = || {
+            let connection = failed(Connection::open(path))?;
+            failed(connection.busy_timeout(std::time::Duration::from_secs(60)))?;
+            failed(connection.pragma_update(None, "synchronous", "full"))?;
+            Ok(Db::new(connection, |_| Vec::new()))
+        };
+        each_on_a_thread(threads, open, work)
+    }
+
+    fn import(&self, csv: &Path, path: &Path, table: &str) -> Result<(), Miss> {
+        if self.0 != Form::Autocommit {
+            return Err(Miss::NotRun("the command has one form".into()));
+        }
+        let import = format!(".import --csv {} {table}", csv.display());
+        let output = std::process::Command::new("sqlite3").arg(path).arg(import).output();
+        match output {
+            Err(_) => Err(Miss::NotRun("there is no `sqlite3` command".into())),
+            Ok(output) if output.status.success() => Ok(()),
+            Ok(output) => Err(Miss::Failed(String::from_utf8_lossy(&output.stderr).into_owned())),
+        }
     }
 }
 

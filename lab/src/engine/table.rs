@@ -201,4 +201,51 @@ pub trait TableEngine: Send + Sync + 'static {
     fn delete(&self, _db: &mut Self::Db, _table: &TableSpec, _rowids: &[i64]) -> Result<(), Miss> {
         Err(Miss::absent("deletes"))
     }
+
+    /// True for engines with SQLite's statements on whole files: `VACUUM`, `ANALYZE`, `PRAGMA
+    /// integrity_check` and `journal_mode`.
+    fn maintains(&self) -> bool {
+        false
+    }
+
+    /// Runs `work` on so many threads at once, each with its number and a handle of its own of the
+    /// file `path`, which is in write-ahead log mode: every commit is synced, and a handle waits
+    /// for the others.
+    fn on_handles(
+        &self,
+        _path: &Path,
+        _threads: usize,
+        _work: HandleWork<'_, Self::Db>,
+    ) -> Result<(), Miss> {
+        Err(Miss::absent("a write-ahead log of SQLite's"))
+    }
+
+    /// Puts the rows of the CSV file into a table made for them in the new file `path`, by the
+    /// engine's command.
+    fn import(&self, _csv: &Path, _path: &Path, _table: &str) -> Result<(), Miss> {
+        Err(Miss::absent("a command that imports"))
+    }
+}
+
+/// The work of a thread with a handle of its own: its number, from 0, and the handle.
+pub type HandleWork<'w, D> = &'w (dyn Fn(usize, &mut D) -> Result<(), Miss> + Sync);
+
+/// Runs `work` on so many threads, each with a handle made by `open` there.
+///
+/// # Errors
+/// The first thread's that failed.
+pub fn each_on_a_thread<D>(
+    threads: usize,
+    open: impl Fn() -> Result<D, Miss> + Sync,
+    work: HandleWork<'_, D>,
+) -> Result<(), Miss> {
+    let open = &open;
+    std::thread::scope(|scope| {
+        let run = |number| move || open().and_then(|mut db| work(number, &mut db));
+        let workers: Vec<_> = (0..threads).map(|number| scope.spawn(run(number))).collect();
+        let joined = workers.into_iter().map(|worker| {
+            worker.join().unwrap_or_else(|_| Err(Miss::Failed("a thread panicked".into())))
+        });
+        joined.collect::<Vec<_>>().into_iter().collect()
+    })
 }

@@ -7,7 +7,9 @@ use shoal_sql::{Connection, Error, Statement, ValueRef};
 use shoal_store::vfs::OsVfs;
 use shoal_store::{Access as StoreAccess, Locking, Mode, Options, Store};
 
-use crate::engine::table::{Access, Cell, Fields, Keeping, TableSpec};
+use crate::engine::table::{
+    Access, Cell, Fields, HandleWork, Keeping, TableSpec, each_on_a_thread,
+};
 use crate::engine::{About, Guarantee, Miss, TableEngine};
 
 /// The promise made to readers.
@@ -258,5 +260,54 @@ impl TableEngine for Tables {
     fn delete(&self, db: &mut Db, table: &TableSpec, rowids: &[i64]) -> Result<(), Miss> {
         let sql = format!("DELETE FROM {} WHERE {} = ?1", table.name, table.columns[0]);
         db.change(&sql, rowids.iter().map(|rowid| vec![Cell::Int(*rowid)]))
+    }
+
+    fn maintains(&self) -> bool {
+        true
+    }
+
+    fn on_handles(
+        &self,
+        path: &Path,
+        threads: usize,
+        work: HandleWork<'_, Db>,
+    ) -> Result<(), Miss> {
+        if self.0 != Form::Autocommit {
+            return Err(Miss::NotRun("a form for one handle".into()));
+        }
+        let options = Options {
+            busy_timeout: std::time::Duration::from_secs(60),
+            ..Options::new(StoreAccess::ReadWrite)
+        };
+        let store =
+            Store::open_with(Arc::new(OsVfs::new()), path, options).map_err(Miss::failed)?;
+        let open = || {
+            let connection = failed(Connection::open(store.clone()))?;
+            Ok(Db { connection, scans: Vec::new() })
+        };
+        each_on_a_thread(threads, open, work)
+    }
+
+    fn import(&self, csv: &Path, path: &Path, table: &str) -> Result<(), Miss> {
+        if self.0 != Form::Autocommit {
+            return Err(Miss::NotRun("the command has one form".into()));
+        }
+        let this = std::env::current_exe().map_err(Miss::failed)?;
+        let named = std::env::var_os("SHOAL_COMMAND").map(std::path::PathBuf::from);
+        let beside = || Some(this.with_file_name("shoal")).filter(|path| path.exists());
+        let Some(program) = named.or_else(beside) else {
+            let why = "no `shoal` command beside the lab, and none named by SHOAL_COMMAND";
+            return Err(Miss::NotRun(why.into()));
+        };
+        let output = std::process::Command::new(program)
+            .arg("import")
+            .args([csv, path])
+            .arg(table)
+            .output()
+            .map_err(Miss::failed)?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(Miss::Failed(String::from_utf8_lossy(&output.stderr).into_owned())),
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Rows on tables.
 
+mod bulk;
 mod chinook;
 mod computed;
 mod graph;
@@ -31,6 +32,7 @@ pub(crate) fn rows<E: TableEngine>() -> Bench<E> {
     two_indexes::add(&mut bench);
     tpch::add(&mut bench);
     write::add(&mut bench);
+    bulk::add(&mut bench);
     bench
 }
 

@@ -34,7 +34,7 @@ const NOTES: TableSpec = TableSpec {
     columns: &["id", "author", "title", "changed"],
 };
 
-const GUARANTEE: &str = "durable: full fsync, rollback journal or the engine's own";
+pub(super) const GUARANTEE: &str = "durable: full fsync, rollback journal or the engine's own";
 
 pub(super) fn add<E: TableEngine>(bench: &mut Bench<E>) {
     for size in [1_u64, 100, 1_000, 10_000] {
