@@ -192,13 +192,13 @@ impl Search {
         let instances = self.instances(store, definition)?;
         let wanted = arguments.tokens;
         let mut best = Best { score: 0, column: arguments.column.max(0) as usize, start: 0 };
-        for column in 0..definition.columns.len() {
+        for (column, &size) in sizes.iter().enumerate() {
             if arguments.column >= 0 && arguments.column != column as i64 {
                 continue;
             }
             store.text(row, column, &mut text)?;
             let sentences = sentences(definition, &text);
-            let size = sizes[column] as i64;
+            let size = size as i64;
             let window = Window { instances, lengths: &lengths, column, size, tokens: wanted };
             for instance in instances.iter().filter(|instance| instance.column == column) {
                 let offset = instance.offset as i64;

@@ -231,6 +231,9 @@ impl Gathered {
     }
 }
 
+/// Receives a term, a rowid and encoded positions; false ends the walk.
+pub(crate) type EachEntry<'e> = dyn FnMut(&[u8], i64, &[u8]) -> Result<bool> + 'e;
+
 /// Gives every present entry of the terms that begin with `key`, terms ascending and rows within:
 /// the term, the rowid, the positions. Stops where `each` says false.
 pub(crate) fn each_term(
@@ -238,7 +241,7 @@ pub(crate) fn each_term(
     structure: &Structure,
     key: &[u8],
     detail: Detail,
-    each: &mut dyn FnMut(&[u8], i64, &[u8]) -> Result<bool>,
+    each: &mut EachEntry<'_>,
 ) -> Result<()> {
     let mut cursors = Vec::new();
     for segment in structure.newest_first() {

@@ -19,7 +19,7 @@ pub enum Tokenizer {
     /// Letters and digits of Unicode, folded: `unicode61`.
     Unicode(Box<unicode::Unicode>),
     /// Letters and digits of ASCII, and everything beyond it.
-    Ascii(ascii::Ascii),
+    Ascii(Box<ascii::Ascii>),
     /// Stems of another tokenizer's terms: `porter`.
     Porter(Box<Tokenizer>),
     /// Three characters at a time: `trigram`.
@@ -38,7 +38,7 @@ impl Tokenizer {
         };
         Ok(match name.to_ascii_lowercase().as_str() {
             "unicode61" => Tokenizer::Unicode(Box::new(unicode::Unicode::new(options)?)),
-            "ascii" => Tokenizer::Ascii(ascii::Ascii::new(options)?),
+            "ascii" => Tokenizer::Ascii(Box::new(ascii::Ascii::new(options)?)),
             "porter" => Tokenizer::Porter(Box::new(Tokenizer::new(options)?)),
             "trigram" => Tokenizer::Trigram(trigram::Trigram::new(options)?),
             _ => return Err(Error::Definition(format!("no such tokenizer: {name}"))),

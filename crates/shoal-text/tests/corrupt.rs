@@ -14,12 +14,15 @@ use shoal_text::{
 };
 use support::{Dice, arguments};
 
+/// Sizes of a document's columns, and its origin.
+type Sizes = (Vec<u8>, Option<i64>);
+
 /// Shadow tables in memory.
 #[derive(Clone, Default)]
 struct Memory {
     blocks: RefCell<BTreeMap<i64, Vec<u8>>>,
     leaves: RefCell<BTreeMap<(u32, Vec<u8>), i64>>,
-    sizes: RefCell<BTreeMap<i64, (Vec<u8>, Option<i64>)>>,
+    sizes: RefCell<BTreeMap<i64, Sizes>>,
     settings: RefCell<BTreeMap<String, Setting>>,
     texts: BTreeMap<i64, Vec<String>>,
 }

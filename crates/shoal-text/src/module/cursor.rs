@@ -208,9 +208,8 @@ impl VirtualCursor for TextCursor {
             (self.from, self.to) = (1, 0);
             return Ok(());
         }
-        if self.query.is_some() {
+        if let Some(query) = &self.query {
             let store = self.store(reads);
-            let query = self.query.as_ref().expect("a query was just seen");
             let search = Search::open(&store, &self.table.definition, query)?;
             drop(store);
             let has_arguments = Use::read(&choice.text).contains(&Use::Rank);

@@ -76,5 +76,9 @@ fn folded(code: u32) -> u32 {
     let Some(&(first, last, step, delta)) = at.checked_sub(1).map(|at| &FOLDS[at]) else {
         return code;
     };
-    if code <= last && (code - first) % step == 0 { code.wrapping_add_signed(delta) } else { code }
+    if code <= last && (code - first).is_multiple_of(step) {
+        code.wrapping_add_signed(delta)
+    } else {
+        code
+    }
 }

@@ -23,7 +23,7 @@ impl Unicode {
     pub(super) fn new(options: &[&str]) -> Result<Unicode> {
         let pairs: Vec<(String, &str)> =
             options.chunks_exact(2).map(|pair| (pair[0].to_ascii_lowercase(), pair[1])).collect();
-        if options.len() % 2 != 0 {
+        if !options.len().is_multiple_of(2) {
             return Err(constructor_fault());
         }
         let chosen = pairs.iter().rev().find(|(name, _)| name == "categories");

@@ -276,7 +276,9 @@ impl Dice {
         let mut text = String::new();
         for _ in 0..tokens {
             text.push_str(self.word());
-            text.push_str(*self.of(&[" ", " ", " ", " ", ". ", ", ", "-", ": ", "  ", "\n"]));
+            text.push_str(
+                self.of::<&str>(&[" ", " ", " ", " ", ". ", ", ", "-", ": ", "  ", "\n"]),
+            );
         }
         text
     }
@@ -337,9 +339,8 @@ impl Dice {
                         word.char_indices().nth(1 + self.below(3)).map_or(word.len(), |(at, _)| at);
                     phrase.push_str(&format!("\"{}\" *", &word[..end]));
                 }
-                2 if self.below(12) == 0 => {
-                    phrase.push_str(*self.of(&["\"\"", "\"-\"", "AND", "\"", "x!", "*", "("]))
-                }
+                2 if self.below(12) == 0 => phrase
+                    .push_str(self.of::<&str>(&["\"\"", "\"-\"", "AND", "\"", "x!", "*", "("])),
                 _ => phrase.push_str(&format!("\"{word}\"")),
             }
         }
