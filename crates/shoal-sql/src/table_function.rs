@@ -237,11 +237,7 @@ impl ModuleContext<'_> {
     ///
     /// # Errors
     /// `no such table`, other tables, those of unknown modules; errors stopping the search.
-    pub fn check_virtual(
-        &self,
-        database: Option<&str>,
-        table: &str,
-    ) -> Result<Vec<String>, Error> {
+    pub fn check_virtual(&self, database: Option<&str>, table: &str) -> Result<Vec<String>, Error> {
         let Some(schema) = self.schema else {
             return Err(Error::Misuse {
                 what: "a module that looks at tables says that it reads the schema",
