@@ -47,7 +47,11 @@ impl Database {
             let connection = &mut database.connection;
             Layout::of(connection)?.bring_up(connection, now_ms)?;
             let key = Value::text(TRIED);
-            tables::write(connection, "DELETE FROM _shoal_meta WHERE key = ?1", &[key.clone()])?;
+            tables::write(
+                connection,
+                "DELETE FROM _shoal_meta WHERE key = ?1",
+                std::slice::from_ref(&key),
+            )?;
             let values = [key, Value::Int(now_ms)];
             tables::write(connection, "INSERT INTO _shoal_meta VALUES (?1, ?2)", &values)
         })
@@ -63,7 +67,11 @@ impl Database {
             let connection = &mut database.connection;
             Layout::of(connection)?.bring_up(connection, now_ms)?;
             let key = Value::text(format!("{DENIED}{name}"));
-            tables::write(connection, "DELETE FROM _shoal_meta WHERE key = ?1", &[key.clone()])?;
+            tables::write(
+                connection,
+                "DELETE FROM _shoal_meta WHERE key = ?1",
+                std::slice::from_ref(&key),
+            )?;
             if is_denied {
                 let values = [key, Value::Int(now_ms)];
                 tables::write(connection, "INSERT INTO _shoal_meta VALUES (?1, ?2)", &values)?;
