@@ -65,6 +65,11 @@ pub trait PageCodec: fmt::Debug + Send + Sync {
         Some(Shape { page_size, versions: Some((stored[18], stored[19])), reserved: stored[20] })
     }
 
+    /// Bytes of a page of a new file, where the format has pages of one size.
+    fn new_page_size(&self) -> Option<u32> {
+        None
+    }
+
     /// The plain form of the header, where its stored form is readable without the page behind;
     /// nothing vouches for the bytes. A known header saves decoding page 1 again.
     fn clear_header(&self, _stored: &[u8; FileHeader::SIZE]) -> Option<[u8; FileHeader::SIZE]> {

@@ -388,7 +388,9 @@ impl Store {
             let shape = self.settings().new_file;
             let reserved = self.inner.reserved_at_least(shape.reserved);
             let wal = shape.wal && self.inner.path != Path::new(":memory:");
-            let new_file = FileState::shaped(NewFile { reserved, wal, ..shape });
+            let of_codec = self.inner.codec().and_then(|codec| codec.new_page_size());
+            let page_size = of_codec.or(shape.page_size);
+            let new_file = FileState::shaped(NewFile { page_size, reserved, wal, ..shape });
             if file.page_count == 0 && snapshot.log.is_none() && file != new_file {
                 file = new_file;
                 snapshot = Snapshot::of(Image::read(&file));

@@ -24,6 +24,10 @@ impl FaultNote {
         refused
     }
 
+    pub(crate) fn clear(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
     pub(crate) fn get(&self) -> Option<Fault> {
         FAULTS.get(usize::from(self.0.load(Ordering::Relaxed)).checked_sub(1)?).copied()
     }

@@ -99,6 +99,10 @@ impl PageCodec for Foreign {
         }
     }
 
+    fn new_page_size(&self) -> Option<u32> {
+        self.format.hidden_page_size()
+    }
+
     fn shape(&self, stored: &[u8; FileHeader::SIZE]) -> Option<Shape> {
         let reserved = self.reserved();
         match self.format.hidden_page_size() {

@@ -168,7 +168,12 @@ impl Keys {
         if first.starts_with(MAGIC) {
             let no_key = || VaultError::NoKey { path: path.to_path_buf() };
             let Some(secret) = self.secret_for(request) else {
-                return if self.is_late && !request.is_beside { Ok(None) } else { Err(no_key()) };
+                if !self.is_late || request.is_beside {
+                    return Err(no_key());
+                }
+                // Until a statement brings the key, this is why others fail.
+                self.faults.note(Fault::NoKey);
+                return Ok(None);
             };
             let codec = vault::open(
                 request.vfs,
@@ -252,7 +257,11 @@ impl CodecSource for Keys {
         if request.key.is_some_and(<[u8]>::is_empty) {
             return Ok(None);
         }
-        self.find(request).map_err(|error| {
+        let found = self.find(request);
+        if matches!(found, Ok(Some(_))) {
+            self.faults.clear();
+        }
+        found.map_err(|error| {
             if let Some(fault) = error.fault() {
                 self.faults.note(fault);
             }

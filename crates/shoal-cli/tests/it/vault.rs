@@ -24,7 +24,7 @@ fn a_database_is_sealed_used_and_opened_again() {
     };
     let query = ["sql", "n.db", "SELECT a FROM t"];
     assert_eq!(with("a.key", &query).ok(), "nobody reads this\n");
-    assert_eq!(with("a.key", &["doc", "show", "n.db::plan"]).ok(), "{\"title\":\"secret plan\"}\n");
+    assert!(with("a.key", &["doc", "show", "n.db::plan"]).ok().contains("secret plan"));
     with("a.key", &["doc", "put", "n.db::plan", "/title", "\"changed\""]).ok();
     assert_eq!(shoal(dir, &query).code, 10);
     assert_eq!(with("b.key", &query).code, 11);
@@ -55,7 +55,7 @@ fn a_database_is_sealed_used_and_opened_again() {
     assert_eq!(with("b.key", &query).code, 11);
     with("a.key", &["decrypt", "n.db"]).ok();
     assert_eq!(shoal(dir, &query).ok(), "nobody reads this\n");
-    assert_eq!(shoal(dir, &["doc", "show", "n.db::plan"]).ok(), "{\"title\":\"changed\"}\n");
+    assert!(shoal(dir, &["doc", "show", "n.db::plan"]).ok().contains("changed"));
 }
 
 #[test]
