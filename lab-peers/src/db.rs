@@ -1,5 +1,5 @@
-//! Databases of documents, and what stands beside one: a document engine with a file, tables kept by
-//! hand.
+//! Databases of documents, and what stands beside one: a document engine with a file, tables kept
+//! by hand.
 
 #[cfg(feature = "automerge")]
 mod automerge;

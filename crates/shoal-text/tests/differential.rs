@@ -317,7 +317,8 @@ fn compare(
     };
     let theirs = theirs.unwrap();
     // In rows that one side of an OR finds, SQLite counts some places of other sides, and forgets
-    // some: queries with groups below an OR, or NEAR beside an operator, are compared by rows alone.
+    // some: queries with groups below an OR, or NEAR beside an operator, are compared by rows
+    // alone.
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
     let has_groups = has(&[" AND ", " NOT ", "NEAR(", "\" \"", "* \"", "^", ":"]);
     let counts_places =
