@@ -267,10 +267,7 @@ fn sizes_decide() {
         );
         check(
             "select big.t from big join small on big.many = small.k",
-            &[
-                "SCAN small USING COVERING INDEX small_k",
-                "SEARCH big USING INDEX big_many (many=?)",
-            ],
+            &["SCAN small", "SEARCH big USING INDEX big_many (many=?)"],
         );
         // Most rows: the index would only lead to the same pages again and again.
         check("select * from big where many > 100", &["SCAN big"]);

@@ -704,7 +704,14 @@ impl<'e> Frame<'e> {
             };
             paths.extend(tree.path(source.id, restrictions));
             // All of its entries: fewer pages, another order, or a partial index' rows alone.
-            let step = if covering { ENTRY_WALKED } else { step };
+            // Where the table has no more pages, its rows come in the order that SQLite gives.
+            let is_narrower = index.pages_per_row().zip(table.pages_per_row());
+            let is_narrower = is_narrower.is_some_and(|(entry, row)| entry < row);
+            let step = match covering {
+                true if is_narrower => ENTRY_WALKED,
+                true => 2.0 * ENTRY_WALKED,
+                false => step,
+            };
             let step = step + PAGE * index.pages_per_row().unwrap_or(1.0 / 200.0);
             paths.push(Path {
                 kind: PathKind::Index {
