@@ -77,6 +77,8 @@ const SCRIPT: &[&str] = &[
     "SELECT rowid FROM mail WHERE mail MATCH 'plans' AND rowid > 1",
     "SELECT rowid FROM mail WHERE rowid BETWEEN 2 AND 40 ORDER BY rowid DESC",
     "SELECT count(*) FROM mail WHERE title = 're: plans'",
+    "SELECT rowid, highlight(mail, 1, '[', ']'), bm25(mail) FROM mail",
+    "SELECT rowid, snippet(mail, 2, '[', ']', '...', 9) FROM mail WHERE rowid > 1 LIMIT 2",
     "SELECT m.rowid, n.rowid FROM mail m, mail n WHERE m.title MATCH 'plans' AND n.rowid = m.rowid + 1",
     "SELECT rowid FROM mail WHERE mail MATCH 'cafe' UNION ALL SELECT rowid FROM mail('fox')",
     "SELECT rowid FROM mail WHERE mail MATCH 'a AND'",

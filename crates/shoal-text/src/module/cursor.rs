@@ -243,7 +243,9 @@ impl VirtualCursor for TextCursor {
             Some(i64::MAX) => return Ok(false),
             Some(rowid) => rowid + 1,
         };
-        let found = if let Some(mut search) = self.search.take() {
+        // A scan has a search only where a function was asked of a row: it finds no rows.
+        let search = self.search.take().filter(|_| self.query.is_some());
+        let found = if let Some(mut search) = search {
             let found = search.seek(&self.store(reads), from);
             self.search = Some(search);
             found?
