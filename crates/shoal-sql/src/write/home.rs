@@ -154,6 +154,7 @@ pub(crate) fn needs_temp(stmt: &Stmt) -> bool {
         Stmt::CreateView(create) => (create.temporary, &create.name),
         Stmt::CreateTrigger(create) => (create.temporary, &create.name),
         Stmt::CreateIndex(create) => (false, &create.name),
+        Stmt::CreateVirtualTable(create) => (false, &create.name),
         Stmt::Insert(insert) => (false, &insert.table),
         Stmt::Update(update) => (false, &update.table),
         Stmt::Delete(delete) => (false, &delete.table),
