@@ -6,7 +6,7 @@ mod write_support;
 
 use shoal_sql::Limits;
 use shoal_store::vfs::SimVfs;
-use write_support::{contents, contents_of, run_shoal, run_sqlite, shoal, sqlite};
+use write_support::{contents, contents_of, run_shoal, run_sqlite, script, shoal, sqlite};
 
 /// Rows of every kind: integers, texts with a beginning in common, NULs, NULL, reals, mixed values.
 const ROWS: &str = "INSERT INTO t (id, number, same, code, short, nul, mixed, real)
@@ -70,4 +70,40 @@ fn indexes_agree_in_memory() {
 #[test]
 fn indexes_agree_through_files() {
     indexes_agree(Limits { memory_bytes: Some(100_000), ..Limits::default() });
+}
+
+/// A `UNIQUE` of the columns of the key has no index of its own, and its conflict clause is the
+/// key's.
+#[test]
+fn a_unique_of_the_key_is_the_key_of_a_table_without_rowids() {
+    let definitions = [
+        "a INTEGER NOT NULL UNIQUE, b, PRIMARY KEY(a)",
+        "a INTEGER UNIQUE PRIMARY KEY, b UNIQUE",
+        "a INTEGER PRIMARY KEY UNIQUE, b UNIQUE",
+        "a INTEGER UNIQUE ON CONFLICT REPLACE, b, PRIMARY KEY(a)",
+        "a INTEGER UNIQUE, b UNIQUE, PRIMARY KEY(a) ON CONFLICT IGNORE",
+        "a INTEGER UNIQUE ON CONFLICT FAIL, b, PRIMARY KEY(a) ON CONFLICT IGNORE",
+        "a INT UNIQUE ON CONFLICT REPLACE, b, PRIMARY KEY(a)",
+        "a INTEGER COLLATE NOCASE UNIQUE, b, PRIMARY KEY(a COLLATE BINARY)",
+        "a INTEGER COLLATE NOCASE, b, PRIMARY KEY(a COLLATE BINARY)",
+        "a INTEGER UNIQUE, b, PRIMARY KEY(a DESC)",
+        "a INT UNIQUE, b, PRIMARY KEY(a DESC)",
+        "a, b, UNIQUE(a DESC, b), PRIMARY KEY(a, b DESC)",
+        "a INTEGER, b, UNIQUE(a, b), PRIMARY KEY(a, b)",
+    ];
+    for definition in definitions {
+        let create = format!("CREATE TABLE t({definition}) WITHOUT ROWID");
+        script(&[
+            &create,
+            "CREATE TABLE u(x)",
+            "INSERT INTO t VALUES (1, 2), (3, 4)",
+            "INSERT INTO t VALUES (1, 5)",
+            "INSERT INTO t VALUES (6, 7)",
+            "INSERT INTO t VALUES ('b', 8), ('C', 9), ('B', 10)",
+            "UPDATE t SET a = 3 WHERE a = 6",
+            "SELECT * FROM t ORDER BY a, b",
+            "PRAGMA index_list(t)",
+            "PRAGMA integrity_check",
+        ]);
+    }
 }

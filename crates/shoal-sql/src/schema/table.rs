@@ -291,19 +291,27 @@ impl Builder {
     }
 
     fn finish(mut self) -> Result<Built, String> {
-        let table = &mut self.table;
-        if table.without_rowid {
-            if table.primary_key.is_empty() {
-                return Err(format!("PRIMARY KEY missing on table {}", table.name));
+        if self.table.without_rowid {
+            if self.table.primary_key.is_empty() {
+                return Err(format!("PRIMARY KEY missing on table {}", self.table.name));
             }
             let integer_key =
                 !self.constraints.iter().any(|key| key.origin == IndexOrigin::PrimaryKey);
             if integer_key {
-                self.constraints.push(Constraint {
-                    parts: table.primary_key.clone(),
-                    origin: IndexOrigin::PrimaryKey,
-                    conflict: None,
-                });
+                // Such a key has the collation of its column, whatever is written.
+                let mut parts = self.table.primary_key.clone();
+                for part in &mut parts {
+                    part.collation = self.table.columns[part.column].collation.clone();
+                }
+                let conflict = self.table.key_conflict;
+                self.add(parts, IndexOrigin::PrimaryKey, conflict)?;
+            }
+            let key = self.constraints.iter().find(|key| key.origin == IndexOrigin::PrimaryKey);
+            let table = &mut self.table;
+            // A UNIQUE of the key's columns that stands before it is the key, with its order.
+            if let Some(key) = key {
+                table.primary_key.clone_from(&key.parts);
+                table.key_conflict = table.key_conflict.or(key.conflict);
             }
             // A column named twice in the key is stored once.
             let mut kept: Vec<KeyPart> = Vec::new();
@@ -332,6 +340,7 @@ impl Builder {
             }
             table.stored_columns = place;
         } else {
+            let table = &mut self.table;
             let mut place = 0;
             for column in &mut table.columns {
                 if column.generated.as_ref().is_none_or(|generated| generated.stored) {
@@ -341,6 +350,7 @@ impl Builder {
             }
             table.stored_columns = place;
         }
+        let table = &mut self.table;
         if table.strict {
             for part in &table.primary_key {
                 if table.rowid_alias.is_none() {
