@@ -21,6 +21,10 @@ const ROWS_MAX: usize = 1000;
 const HISTORY_MAX: usize = 1000;
 /// Bytes of one value shown.
 const VALUE_MAX: usize = 64 << 10;
+/// Bytes of the values of one answer, about: behind them rows are left out.
+const ANSWER_MAX: usize = 16 << 20;
+/// Bytes of a value shown in any case.
+const VALUE_MIN: usize = 64;
 /// The longest run of one statement, and its memory.
 const TIME_MAX: Duration = Duration::from_secs(10);
 const MEMORY_MAX: u64 = 256 << 20;
@@ -205,28 +209,60 @@ pub(crate) fn query(database: &mut Database, sql: &str) -> Result<Json, QueryErr
     let mut rows = connection.query(&mut statement).map_err(failed)?;
     let mut shown = Vec::new();
     let mut is_cut = false;
+    let mut room = ANSWER_MAX;
     while let Some(row) = rows.next().map_err(failed)? {
-        if shown.len() >= ROWS_MAX {
+        if shown.len() >= ROWS_MAX || room == 0 {
             is_cut = true;
             break;
         }
-        shown.push(row.values().map(show).collect::<Vec<Json>>());
+        let values = row.values().map(|value| {
+            let value = show(value, room.clamp(VALUE_MIN, VALUE_MAX));
+            room = room.saturating_sub(value.as_str().map_or(0, str::len) + size_of::<Json>());
+            value
+        });
+        shown.push(values.collect::<Vec<Json>>());
     }
     Ok(json!({ "columns": columns, "rows": shown, "is_cut": is_cut }))
 }
 
-fn show(value: ValueRef<'_>) -> Json {
+/// A value, of a text at most `longest` bytes.
+fn show(value: ValueRef<'_>, longest: usize) -> Json {
     match value {
         ValueRef::Null => Json::Null,
         ValueRef::Int(number) => json!(number),
         ValueRef::Real(number) => json!(number),
         ValueRef::Text(text) => {
-            json!(String::from_utf8_lossy(&text[..text.len().min(VALUE_MAX)]))
+            json!(String::from_utf8_lossy(&text[..text.len().min(longest)]))
         }
         ValueRef::Blob(bytes) => {
             let shown = &bytes[..bytes.len().min(64)];
             let more = if shown.len() < bytes.len() { "..." } else { "" };
             json!(format!("x'{}{more}' ({} bytes)", shoal_stdx::hex::encode(shown), bytes.len()))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thousand rows of many long texts are more memory than the statement may take itself.
+    #[test]
+    fn an_answer_is_bounded_however_wide_its_rows_are() {
+        let mut database = Database::memory(Environment::os()).expect("memory is there");
+        let wide = vec!["m"; 100].join(", ");
+        let sql = format!(
+            "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 1000) \
+             SELECT {wide} FROM (SELECT x, printf('%.60000c', 'a') AS m FROM c)"
+        );
+        let answer = query(&mut database, &sql).expect("the statement reads");
+        assert_eq!(answer["is_cut"], true);
+        let rows = answer["rows"].as_array().expect("rows are a list");
+        assert!((2..1000).contains(&rows.len()), "{} rows", rows.len());
+        let bytes = answer["rows"].to_string().len();
+        assert!(bytes < ANSWER_MAX + ANSWER_MAX / 4, "{bytes} bytes");
+        let whole = query(&mut database, "VALUES (1, 'a'), (2, 'b')").expect("two rows");
+        assert_eq!(whole["rows"], json!([[1, "a"], [2, "b"]]));
+        assert_eq!(whole["is_cut"], false);
     }
 }

@@ -221,7 +221,14 @@ async fn document(
     if !may_read(&site, &who, &name).await {
         return missing();
     }
-    let at = who::member(query.as_deref(), "at").and_then(|at| at.parse().ok());
+    let at = match who::member(query.as_deref(), "at").map(|at| at.parse()) {
+        None => None,
+        Some(Ok(at)) => Some(at),
+        // The present would be a wrong answer.
+        Some(Err(_)) => {
+            return refusal(StatusCode::BAD_REQUEST, "at is the number of a change, from 0");
+        }
+    };
     reply(site.queries.ask(move |database| queries::document(database, &name, at)).await)
 }
 
