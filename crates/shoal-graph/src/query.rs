@@ -223,7 +223,7 @@ fn describe(run: &Run<'_>, parts: &[crate::ast::Part]) -> Result<Vec<(String, Op
             if let Clause::Match(found) = clause {
                 let plan = run.plan_of(found)?;
                 lines.extend(
-                    plan::describe(found, &plan)
+                    plan::describe(found, &plan, run.graph)?
                         .into_iter()
                         .map(|line| (format!("  {line}"), None)),
                 );

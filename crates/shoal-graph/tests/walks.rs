@@ -185,6 +185,23 @@ fn tables() -> SqliteGraph {
 }
 
 #[test]
+fn explain_names_the_index_of_a_property() {
+    let graph = tables();
+    query(&graph, "UNWIND range(1, 50) AS i CREATE (:City {name: 'c' + toString(i)})");
+    let plan = |text: &str| query(&graph, &format!("EXPLAIN {text}"))[1].clone();
+    let asked = "MATCH (a:City {name: 'c7'}) RETURN a.name";
+    assert_eq!(plan(asked), [Value::text("  nodes by label (a:City)")]);
+    graph.with_connection(|connection| {
+        let sql = "CREATE INDEX city_name ON _graph_node(properties ->> '$.name')";
+        let mut statement = connection.prepare(sql).expect(sql);
+        connection.execute(&mut statement).expect(sql);
+    });
+    assert_eq!(plan(asked), [Value::text("  nodes by index on name (a:City)")]);
+    assert_eq!(plan("MATCH (a {size: 7}) RETURN a.name"), [Value::text("  all nodes (a)")]);
+    assert_eq!(query(&graph, asked), [[Value::text("c7")]]);
+}
+
+#[test]
 fn patterns_match_every_walk_of_a_naive_enumerator() {
     let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     let (mut compared, mut rows_seen) = (0, 0);

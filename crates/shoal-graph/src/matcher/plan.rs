@@ -213,22 +213,39 @@ impl Planner<'_> {
                 least
             }
         };
-        if let Some(Expr { kind: Kind::Map(fields), .. }) = &node.properties {
-            for (key, _) in fields {
-                if self.graph.has_index(names.first().copied(), key)? {
-                    return Ok(1);
-                }
-            }
-            if !fields.is_empty() {
-                cost = cost / 10 + 1;
-            }
+        if indexed(self.graph, node)?.is_some() {
+            return Ok(1);
+        }
+        if let Some(Expr { kind: Kind::Map(fields), .. }) = &node.properties
+            && !fields.is_empty()
+        {
+            cost = cost / 10 + 1;
         }
         Ok(cost)
     }
 }
 
+/// The property of a node's pattern with an index to begin by.
+///
+/// # Errors
+/// The graph's.
+fn indexed<'p>(graph: &dyn Graph, node: &'p NodePattern) -> Result<Option<&'p str>> {
+    let names = node.labels.as_ref().and_then(LabelExpr::conjunction).unwrap_or_default();
+    if let Some(Expr { kind: Kind::Map(fields), .. }) = &node.properties {
+        for (key, _) in fields {
+            if graph.has_index(names.first().copied(), key)? {
+                return Ok(Some(key));
+            }
+        }
+    }
+    Ok(None)
+}
+
 /// A plan as lines for `EXPLAIN`.
-pub(crate) fn describe(found: &Match, plan: &Plan) -> Vec<String> {
+///
+/// # Errors
+/// The graph's.
+pub(crate) fn describe(found: &Match, plan: &Plan, graph: &dyn Graph) -> Result<Vec<String>> {
     let node_text = |pattern: usize, node: usize| {
         let node = node_at(&found.patterns[pattern], node);
         let name = node.var.as_ref().map_or("", |var| &var.name);
@@ -236,12 +253,15 @@ pub(crate) fn describe(found: &Match, plan: &Plan) -> Vec<String> {
             node.labels.as_ref().map_or(String::new(), |labels| format!(":{}", label_text(labels)));
         format!("({name}{labels})")
     };
-    plan.steps
-        .iter()
-        .map(|step| match step {
+    let line = |step: &Step| {
+        Ok(match step {
             Step::Scan { pattern, node } => {
-                let has_label = node_at(&found.patterns[*pattern], *node).labels.is_some();
-                let how = if has_label { "nodes by label" } else { "all nodes" };
+                let start = node_at(&found.patterns[*pattern], *node);
+                let how = match indexed(graph, start)? {
+                    Some(key) => format!("nodes by index on {key}"),
+                    None if start.labels.is_some() => "nodes by label".to_owned(),
+                    None => "all nodes".to_owned(),
+                };
                 format!("{how} {}", node_text(*pattern, *node))
             }
             Step::Check { pattern, node } => format!("check {}", node_text(*pattern, *node)),
@@ -271,7 +291,8 @@ pub(crate) fn describe(found: &Match, plan: &Plan) -> Vec<String> {
             Step::Path { .. } => "path".to_owned(),
             Step::Filter { .. } => "filter".to_owned(),
         })
-        .collect()
+    };
+    plan.steps.iter().map(line).collect()
 }
 
 fn label_text(labels: &LabelExpr) -> String {
