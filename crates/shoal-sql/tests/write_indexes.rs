@@ -107,3 +107,25 @@ fn a_unique_of_the_key_is_the_key_of_a_table_without_rowids() {
         ]);
     }
 }
+
+/// Bytes that are no text, in an index by a function of text: the entry is found again.
+#[test]
+fn entries_of_no_text_are_found_in_utf_16() {
+    let mut connection = shoal(&SimVfs::new());
+    for sql in [
+        "PRAGMA encoding = 'UTF-16le'",
+        "CREATE TABLE t(a, b)",
+        "CREATE INDEX i ON t(lower(b) COLLATE NOCASE, a)",
+        "INSERT INTO t VALUES (1, x'ff'), (2, x'61c062'), (3, 'abc')",
+    ] {
+        run_shoal(&mut connection, sql).unwrap();
+    }
+    let check = |connection: &mut _| {
+        let found = run_shoal(connection, "PRAGMA integrity_check").unwrap();
+        assert_eq!(found, [["ok".into()]]);
+    };
+    check(&mut connection);
+    run_shoal(&mut connection, "UPDATE t SET a = 4 WHERE a = 2").unwrap();
+    run_shoal(&mut connection, "DELETE FROM t WHERE a = 1").unwrap();
+    check(&mut connection);
+}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use std::ops::Range;
 
-use shoal_store::{KeyOrder, NewEntry, Transaction, ValueRef, encode_values};
+use shoal_store::{KeyOrder, NewEntry, Transaction, ValueRef, encode_values, utf16};
 
 use super::row::{Row, RowEnv, RowKey, key_of_entry};
 use super::told::Told;
@@ -527,6 +527,19 @@ impl IndexWriter {
     }
 
     fn computed(&self, row: &Row, env: &RowEnv<'_>) -> Result<Vec<Value>, Error> {
-        self.exprs.iter().map(|expr| row.eval(expr, env)).collect()
+        let value = |expr| {
+            let value = row.eval(expr, env)?;
+            Ok(match (value, env.transaction.utf16()) {
+                // A blob taken for a text: compared as the entry will be read.
+                (Value::Text(text), Some(order)) if str::from_utf8(&text).is_err() => {
+                    let (mut wide, mut stored) = (Vec::new(), Vec::new());
+                    utf16::encode(&text, order, &mut wide);
+                    utf16::decode(&wide, order, &mut stored);
+                    Value::Text(stored)
+                }
+                (value, _) => value,
+            })
+        };
+        self.exprs.iter().map(value).collect()
     }
 }
