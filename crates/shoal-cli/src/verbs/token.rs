@@ -1,6 +1,6 @@
 //! `shoal token`: tokens for whoever may use a sync server.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -37,8 +37,32 @@ fn key_path(file: &Path) -> PathBuf {
     PathBuf::from(path)
 }
 
+/// Holds the file of tokens until dropped: of two commands that change it at once the second waits,
+/// and takes nothing back that the first one wrote.
+fn hold(file: &Path) -> Result<File, Failure> {
+    let at = |error: io::Error| Failure::at(file.display(), error);
+    loop {
+        let held = File::open(file).map_err(at)?;
+        held.lock().map_err(at)?;
+        // Whoever held it before has put another file into its place.
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            let (ours, now) = (held.metadata().map_err(at)?, fs::metadata(file).map_err(at)?);
+            if (ours.dev(), ours.ino()) != (now.dev(), now.ino()) {
+                continue;
+            }
+        }
+        return Ok(held);
+    }
+}
+
 fn read(file: &Path) -> Result<Tokens, Failure> {
     let text = fs::read_to_string(file).map_err(|error| Failure::at(file.display(), error))?;
+    if text.is_empty() {
+        // Made a moment ago, by the first token.
+        return Ok(Tokens::default());
+    }
     Tokens::parse(&text).map_err(|why| Failure::at(file.display(), why))
 }
 
@@ -97,8 +121,6 @@ fn new(args: &TokenNewArgs) -> Result<(), Failure> {
         let why = "a token for nothing: --read DOC, --write DOC or --admin says what it is for";
         return Err(Failure::at("token new", why));
     }
-    let mut tokens = if args.file.exists() { read(&args.file)? } else { Tokens::default() };
-    let key = key(&environment, &args.file, &mut tokens)?;
     let now_s = u64::try_from(environment.now_seconds()).unwrap_or(0);
     // Ids in one spelling, patterns as they are.
     let spelled = |texts: &[String]| {
@@ -115,6 +137,16 @@ fn new(args: &TokenNewArgs) -> Result<(), Failure> {
         admin: args.admin,
         expires: lasts.map(|lasts| now_s.saturating_add(lasts)),
     };
+    grant.access().map_err(|why| Failure::at("token new", why))?;
+    let made = OpenOptions::new().write(true).create_new(true).open(&args.file);
+    if let Err(error) = made
+        && error.kind() != io::ErrorKind::AlreadyExists
+    {
+        return Err(Failure::at(args.file.display(), error));
+    }
+    let _held = hold(&args.file)?;
+    let mut tokens = read(&args.file)?;
+    let key = key(&environment, &args.file, &mut tokens)?;
     let token = key.sign(&grant).map_err(|why| Failure::at("token new", why))?;
     let id = grant.id.clone();
     tokens.issued.push(Issued { grant, note: args.note.clone().unwrap_or_default() });
@@ -149,6 +181,7 @@ fn ls(args: &TokenLsArgs) -> Result<(), Failure> {
 }
 
 fn revoke(args: &TokenRevokeArgs) -> Result<(), Failure> {
+    let _held = hold(&args.file)?;
     let mut tokens = read(&args.file)?;
     for id in &args.ids {
         if !tokens.issued.iter().any(|issued| issued.grant.id == *id) {

@@ -83,6 +83,12 @@ fn a_reader_finds_no_trace_of_foreign_documents() {
     assert!(asked > 30, "{asked} requests");
     let own = ask("GET", &format!("/api/documents/{ID}"), &reader, "");
     assert!(own.contains("for all"), "{own}");
+    let earlier = ask("GET", &format!("/api/documents/{ID}?at=0"), &reader, "");
+    assert!(earlier.contains("for all"), "{earlier}");
+    for at in ["-1", "x", "", "99999999999999999999"] {
+        let answer = ask("GET", &format!("/api/documents/{ID}?at={at}"), &reader, "");
+        assert!(answer.starts_with("HTTP/1.1 400"), "{at}: {answer}");
+    }
     let list = ask("GET", "/api/documents", &reader, "");
     assert!(list.contains(ID), "{list}");
     let file = ask("GET", &format!("/api/documents/{ID}/history"), &reader, "");
@@ -91,6 +97,32 @@ fn a_reader_finds_no_trace_of_foreign_documents() {
         let answer = ask("GET", "/api/documents", token, "");
         assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
     }
+}
+
+/// A token that was taken back stays so, whoever makes others at the same time.
+#[test]
+fn commands_at_once_lose_no_token_and_no_revocation() {
+    const COUNT: usize = 8;
+    let dir = tempdir().unwrap();
+    let run = |args: &[&str]| shoal(dir.path(), args);
+    let new = ["token", "new", "tokens.json", "--read", "*"];
+    let at_once = |commands: &[Vec<&str>]| {
+        std::thread::scope(|scope| {
+            for command in commands {
+                scope.spawn(|| run(command).ok());
+            }
+        });
+    };
+    at_once(&vec![new.to_vec(); COUNT]);
+    let listed = run(&["token", "ls", "tokens.json"]).ok();
+    let ids: Vec<&str> = listed.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(ids.len(), COUNT, "{listed}");
+    let revoke = ids.iter().map(|id| vec!["token", "revoke", "tokens.json", *id]);
+    let mixed: Vec<Vec<&str>> = revoke.flat_map(|it| [it, new.to_vec()]).collect();
+    at_once(&mixed);
+    let listed = run(&["token", "ls", "tokens.json"]).ok();
+    let revoked = listed.lines().filter(|line| line.contains("  revoked  ")).count();
+    assert_eq!((listed.lines().count(), revoked), (2 * COUNT, COUNT), "{listed}");
 }
 
 #[test]
