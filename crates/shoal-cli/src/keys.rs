@@ -23,6 +23,11 @@ const PASSPHRASE_FILE: &str = "SHOAL_PASSPHRASE_FILE";
 /// Takes the keys of the command line.
 pub(crate) fn take(cli: &Cli) -> Result<(), Failure> {
     let KeyArgs { key_file, cipher, cipher_option } = &cli.keys;
+    if matches!(cli.verb, Verb::Encrypt(_)) && key_file.is_some() {
+        // The new key would be read from stdin.
+        let why = "is the key of a database that is sealed: encrypt takes --new-key-file";
+        return Err(Failure::at("--key-file", why).code(2));
+    }
     let mut keys = Keys::new(Arc::new(OsEntropy));
     if let Some(file) = key_file {
         keys = keys.with_key(Secret::new(&password::key_file(file)?));

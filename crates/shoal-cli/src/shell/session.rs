@@ -10,6 +10,7 @@ use shoal_sql::{Connection, Error, Statement, Statements, ValueRef};
 use shoal_store::Access;
 
 use super::commands;
+use super::history::holds_key;
 use super::interrupt::Running;
 use super::output::{Output, Paged};
 use super::params::Params;
@@ -359,9 +360,18 @@ impl Session {
 
     fn report(&mut self, sql: &str, error: &Error) {
         self.failed = true;
-        out::error(format_args!("statement {}: {error}", self.statements));
-        if let Some(offset) = error.offset() {
-            out::note(pointer(sql, offset));
+        let number = self.statements;
+        match error.offset() {
+            None => out::error(format_args!("statement {number}: {error}")),
+            // The words of the error, and the line, may be the key.
+            Some(_) if holds_key(sql) => {
+                let why = "a statement with a key does not parse, and is not shown";
+                out::error(format_args!("statement {number}: {why}"));
+            }
+            Some(offset) => {
+                out::error(format_args!("statement {number}: {error}"));
+                out::note(pointer(sql, offset));
+            }
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::keys;
 use crate::open::about;
 use crate::out;
 use crate::progress::spin;
+use crate::verbs::token::write_secret;
 
 pub(crate) fn encrypt(args: &EncryptArgs) -> Result<(), Failure> {
     let path = &args.database;
@@ -175,6 +176,8 @@ fn replace(path: &Path, store: Store, codec: Option<Arc<dyn PageCodec>>) -> Resu
     part.push(format!(".{}.part", std::process::id()));
     let part = PathBuf::from(part);
     let _ = std::fs::remove_file(&part);
+    // Nobody else reads it meanwhile: a decrypted page is as secret as the file was.
+    write_secret(&part, "").map_err(io)?;
     let copied = (|| {
         let options = Options { codec, ..Options::new(Access::Create) };
         let target = Store::open_with(Arc::new(OsVfs::new()), &part, options).map_err(failed)?;

@@ -75,3 +75,67 @@ fn other_programs_files_open_by_their_names() {
     let unknown = ["sql", "c.db", "--key-file", "key", "--cipher", "rot13", query];
     assert_eq!(shoal(dir, &unknown).code, 2);
 }
+
+#[test]
+fn encrypt_takes_no_key_of_a_sealed_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    fs::write(dir.join("a.key"), "the key").unwrap();
+    shoal(dir, &["sql", "n.db", "CREATE TABLE t(a)"]).ok();
+    // Stdin is not taken for the key instead.
+    let said = shoal_with(dir, &["encrypt", "n.db", "--key-file", "a.key"], b"something else\n");
+    assert_eq!(said.code, 2);
+    assert!(said.stderr.contains("--new-key-file"), "{}", said.stderr);
+    shoal(dir, &["sql", "n.db", "SELECT * FROM t"]).ok();
+}
+
+#[test]
+fn a_statement_with_a_key_is_in_no_error() {
+    let folder = tempfile::tempdir().unwrap();
+    for sql in [
+        "PRAGMA key = 'hunter2' x",
+        "PRAGMA rekey 'hunter2'",
+        "ATTACH 'b.db' AS b KEY hunter2 x",
+        "ATTACH 'b.db' AS b KEY 'hunter2' 'hunter2'",
+    ] {
+        let error = shoal(folder.path(), &["sql", "n.db", sql]).error();
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+    let error = shoal(folder.path(), &["sql", "n.db", "SELECT 1 FROM nowhere"]).error();
+    assert!(error.contains("1 | SELECT 1 FROM nowhere"), "{error}");
+}
+
+/// While a private file is decrypted, nobody else reads the pages written so far.
+#[cfg(unix)]
+#[test]
+fn a_file_being_decrypted_is_readable_by_its_owner_alone() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    fs::write(dir.join("a.key"), "the key").unwrap();
+    let fill = "CREATE TABLE t AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c \
+                LIMIT 500) SELECT randomblob(4000) AS b FROM c";
+    shoal(dir, &["sql", "n.db", fill, "--key-file", "a.key"]).ok();
+    fs::set_permissions(dir.join("n.db"), fs::Permissions::from_mode(0o600)).unwrap();
+    let is_done = AtomicBool::new(false);
+    let seen = std::thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let mut seen = std::collections::BTreeSet::new();
+            while !is_done.load(Ordering::Relaxed) {
+                for entry in fs::read_dir(dir).unwrap().flatten() {
+                    let name = entry.file_name().into_string().unwrap();
+                    if let (true, Ok(data)) = (name.contains(".part"), entry.metadata()) {
+                        seen.insert(data.mode() & 0o777);
+                    }
+                }
+            }
+            seen
+        });
+        shoal(dir, &["decrypt", "n.db", "--key-file", "a.key"]).ok();
+        is_done.store(true, Ordering::Relaxed);
+        watch.join().unwrap()
+    });
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [0o600]);
+    assert_eq!(fs::metadata(dir.join("n.db")).unwrap().mode() & 0o777, 0o600);
+}
