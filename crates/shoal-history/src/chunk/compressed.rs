@@ -1,7 +1,6 @@
 //! DEFLATE (raw, RFC 1951): compressed changes, and the large columns of documents.
 
 use std::cell::RefCell;
-use std::thread::LocalKey;
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use rayon::prelude::*;
@@ -65,40 +64,16 @@ pub(crate) fn inflate(
 /// Appends `bytes` deflated, at the reference's level. Long ones are deflated in pieces side by
 /// side; each looks back into the one before, so hardly any bytes are added.
 pub(crate) fn deflate(bytes: &[u8], out: &mut Vec<u8>) {
-    deflate_by(&FULL, bytes, out);
-}
-
-/// Appends a column deflated. Numbers have few and short matches: a lower level finds them in half
-/// of the time. For long matches the full level is nearly free, and finds more.
-pub(crate) fn deflate_column(bytes: &[u8], out: &mut Vec<u8>) {
-    let start = out.len();
-    deflate_by(&QUICK, bytes, out);
-    if (out.len() - start) * LONG_MATCHES < bytes.len() {
-        let mut full = Vec::new();
-        deflate_by(&FULL, bytes, &mut full);
-        if full.len() < out.len() - start {
-            out.truncate(start);
-            out.extend_from_slice(&full);
-        }
-    }
-}
-
-/// A column this many times as long as its deflated bytes has long matches.
-const LONG_MATCHES: usize = 12;
-
-type Level = LocalKey<RefCell<Compress>>;
-
-fn deflate_by(level: &'static Level, bytes: &[u8], out: &mut Vec<u8>) {
     let count = bytes.len() / PIECE;
     if count < 2 {
-        return deflate_piece(level, &[], bytes, true, out);
+        return deflate_piece(&[], bytes, true, out);
     }
     let piece = |at: usize| {
         let start = at * PIECE;
         let end = if at + 1 == count { bytes.len() } else { start + PIECE };
         let mut out = Vec::new();
         let before = &bytes[start.saturating_sub(WINDOW)..start];
-        deflate_piece(level, before, &bytes[start..end], at + 1 == count, &mut out);
+        deflate_piece(before, &bytes[start..end], at + 1 == count, &mut out);
         out
     };
     let pieces: Vec<Vec<u8>> = (0..count).into_par_iter().map(piece).collect();
@@ -114,21 +89,15 @@ const WINDOW: usize = 1 << 15;
 
 thread_local! {
     /// The tables are larger than most inputs.
-    static FULL: RefCell<Compress> = RefCell::new(Compress::new(Compression::default(), false));
-    static QUICK: RefCell<Compress> = RefCell::new(Compress::new(Compression::new(4), false));
+    static DEFLATE: RefCell<Compress> =
+        RefCell::new(Compress::new(Compression::default(), false));
 }
 
 /// Appends a piece of a stream; other calls add the pieces before and the end. References into
 /// `before` are allowed.
-fn deflate_piece(
-    level: &'static Level,
-    before: &[u8],
-    bytes: &[u8],
-    is_last: bool,
-    out: &mut Vec<u8>,
-) {
+fn deflate_piece(before: &[u8], bytes: &[u8], is_last: bool, out: &mut Vec<u8>) {
     let flush = if is_last { FlushCompress::Finish } else { FlushCompress::Sync };
-    level.with_borrow_mut(|stream| {
+    DEFLATE.with_borrow_mut(|stream| {
         stream.reset();
         if !before.is_empty() {
             stream.set_dictionary(before).expect("a new stream takes a dictionary");
@@ -221,11 +190,6 @@ mod tests {
             let len = inflate(&deflated(&bytes), bytes.len() as u64, &mut out);
             prop_assert_eq!(len, Ok(bytes.len()));
             prop_assert_eq!(&out[3..], &bytes[..]);
-            let mut column = vec![7];
-            deflate_column(&bytes, &mut column);
-            out.clear();
-            prop_assert_eq!(inflate(&column[1..], bytes.len() as u64, &mut out), Ok(bytes.len()));
-            prop_assert_eq!(&out[..], &bytes[..]);
         }
 
         #[test]

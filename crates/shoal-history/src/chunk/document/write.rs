@@ -406,7 +406,7 @@ fn deflated<'c>(
         let mut done = Vec::new();
         while let Some(&at) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
             let mut deflated = Vec::new();
-            compressed::deflate_column(columns[at].1, &mut deflated);
+            compressed::deflate(columns[at].1, &mut deflated);
             done.push((at, deflated));
         }
         done
