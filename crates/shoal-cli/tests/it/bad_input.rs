@@ -127,7 +127,7 @@ fn sql_that_cannot_run() {
     sql("SELECT nonsense(1)", "no such function: nonsense");
     sql("INSERT INTO Genre VALUES (1, 'again')", "UNIQUE constraint failed: Genre.GenreId");
     sql("CREATE TABLE Album(x)", "already exists");
-    sql("CREATE VIRTUAL TABLE v USING fts5(a)", "not supported");
+    sql("CREATE VIRTUAL TABLE v USING fts9(a)", "no such module: fts9");
     for text in [
         "DELETE FROM _shoal_chunk",
         "UPDATE _Shoal_doc SET name = 'x'",
