@@ -707,12 +707,12 @@ impl<'e> Frame<'e> {
             // Where the table has no more pages, its rows come in the order that SQLite gives.
             let is_narrower = index.pages_per_row().zip(table.pages_per_row());
             let is_narrower = is_narrower.is_some_and(|(entry, row)| entry < row);
+            let pages = index.pages_per_row().unwrap_or(1.0 / 200.0);
             let step = match covering {
-                true if is_narrower => ENTRY_WALKED,
-                true => 2.0 * ENTRY_WALKED,
-                false => step,
+                true if is_narrower => ENTRY_WALKED + PAGE * pages,
+                true => (ENTRY + PAGE * pages).max(row_step(table)),
+                false => step + PAGE * pages,
             };
-            let step = step + PAGE * index.pages_per_row().unwrap_or(1.0 / 200.0);
             paths.push(Path {
                 kind: PathKind::Index {
                     index: Some(number),

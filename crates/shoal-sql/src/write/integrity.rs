@@ -217,6 +217,10 @@ fn check_table(
             more = cursor.next()?;
         }
     }
+    // Rows that were not looked at are not counted.
+    if findings.is_full() {
+        return Ok(());
+    }
     for (index, expected) in table.indexes.iter().zip(counts) {
         let mut cursor = transaction.index(index.root)?;
         let mut count = 0u64;
