@@ -19,6 +19,7 @@ mod exec;
 mod functions;
 mod graph;
 mod json;
+mod kept;
 mod lexer;
 mod mapped;
 mod matcher;

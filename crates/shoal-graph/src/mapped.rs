@@ -14,14 +14,12 @@ use shoal_sql::{Connection, Value as Sql};
 
 use crate::error::{Error, Result};
 use crate::graph::{Edge, Graph, NodeData, RelationshipData, Side};
+use crate::kept::Kept;
 use crate::pgq::definition::{ElementTable, MappedGraph};
 use crate::pgq::elements::quoted;
 use crate::source::{ConnectionSource, Source, failed};
 use crate::value::{Map, Value};
 use rows::{Inner, Kind, columns_of, node_at, parts};
-
-/// Nodes and relationships kept as they were read, until the next query.
-const CACHED_MAX: usize = 1 << 16;
 
 /// A graph over tables of a connection's database.
 pub struct TablesGraph<S = ConnectionSource> {
@@ -52,8 +50,8 @@ impl<S> TablesGraph<S> {
     pub(crate) fn over(source: S, graph: MappedGraph) -> TablesGraph<S> {
         let inner = Inner {
             source,
-            nodes: FxHashMap::default(),
-            relationships: FxHashMap::default(),
+            nodes: Kept::default(),
+            relationships: Kept::default(),
             keys: FxHashMap::default(),
         };
         TablesGraph { graph, inner: RefCell::new(inner) }
@@ -138,8 +136,8 @@ impl<S: Source> Graph for TablesGraph<S> {
         let (place, row) = parts(id);
         let Some(kind) = self.node_kind(place) else { return Ok(None) };
         let inner = &mut *self.inner.borrow_mut();
-        if let Some(found) = inner.nodes.get(&id) {
-            return Ok(found.clone());
+        if let Some(found) = inner.nodes.get(id) {
+            return Ok(found);
         }
         let node = inner.properties(kind, row)?.map(|properties| {
             let mut labels: Vec<Arc<str>> =
@@ -148,10 +146,7 @@ impl<S: Source> Graph for TablesGraph<S> {
             labels.dedup();
             Arc::new(NodeData { labels, properties })
         });
-        if inner.nodes.len() >= CACHED_MAX {
-            inner.nodes.clear();
-        }
-        inner.nodes.insert(id, node.clone());
+        inner.nodes.put(id, node.clone());
         Ok(node)
     }
 
@@ -159,8 +154,8 @@ impl<S: Source> Graph for TablesGraph<S> {
         let (place, row) = parts(id);
         let Some(kind) = self.edge_kind(place) else { return Ok(None) };
         let inner = &mut *self.inner.borrow_mut();
-        if let Some(found) = inner.relationships.get(&id) {
-            return Ok(found.clone());
+        if let Some(found) = inner.relationships.get(id) {
+            return Ok(found);
         }
         let mut found = None;
         if let Some(properties) = inner.properties(kind, row)? {
@@ -178,10 +173,7 @@ impl<S: Source> Graph for TablesGraph<S> {
                 found = Some(Arc::new(RelationshipData { source, target, kind, properties }));
             }
         }
-        if inner.relationships.len() >= CACHED_MAX {
-            inner.relationships.clear();
-        }
-        inner.relationships.insert(id, found.clone());
+        inner.relationships.put(id, found.clone());
         Ok(found)
     }
 
@@ -319,7 +311,7 @@ impl<S: Source> Graph for TablesGraph<S> {
             inner.keys(kind)?;
         }
         let id = inner.insert(kind, &columns)?;
-        inner.nodes.remove(&id);
+        inner.nodes.forget(id);
         Ok(id)
     }
 
@@ -368,7 +360,7 @@ impl<S: Source> Graph for TablesGraph<S> {
             }
         }
         let id = inner.insert(kind, &columns)?;
-        inner.relationships.remove(&id);
+        inner.relationships.forget(id);
         Ok(id)
     }
 
@@ -383,7 +375,7 @@ impl<S: Source> Graph for TablesGraph<S> {
             )));
         }
         let inner = &mut *self.inner.borrow_mut();
-        inner.nodes.remove(&id);
+        inner.nodes.forget(id);
         inner.set(kind, row, &old.properties, &data.properties)
     }
 
@@ -392,7 +384,7 @@ impl<S: Source> Graph for TablesGraph<S> {
         let (place, row) = parts(id);
         let Some(kind) = self.edge_kind(place) else { return Ok(()) };
         let inner = &mut *self.inner.borrow_mut();
-        inner.relationships.remove(&id);
+        inner.relationships.forget(id);
         inner.set(kind, row, &old.properties, &properties)
     }
 
@@ -400,7 +392,7 @@ impl<S: Source> Graph for TablesGraph<S> {
         let (place, row) = parts(id);
         let Some(kind) = self.node_kind(place) else { return Ok(()) };
         let inner = &mut *self.inner.borrow_mut();
-        inner.nodes.remove(&id);
+        inner.nodes.forget(id);
         inner.delete(kind, row)
     }
 
@@ -408,7 +400,7 @@ impl<S: Source> Graph for TablesGraph<S> {
         let (place, row) = parts(id);
         let Some(kind) = self.edge_kind(place) else { return Ok(()) };
         let inner = &mut *self.inner.borrow_mut();
-        inner.relationships.remove(&id);
+        inner.relationships.forget(id);
         inner.delete(kind, row)
     }
 

@@ -13,12 +13,12 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
 use shoal_sql::{Connection, Value as Sql};
 
 use crate::error::{Error, Result};
 use crate::graph::{Edge, Graph, NodeData, RelationshipData, Side};
 use crate::json;
+use crate::kept::Kept;
 use crate::source::{ConnectionSource, Source};
 use crate::value::{Map, Value};
 
@@ -33,9 +33,6 @@ const TABLES: [&str; 6] = [
     "CREATE INDEX _graph_edge_target ON _graph_edge(target, type, source)",
 ];
 
-/// Nodes and relationships kept as they were read, until the next query.
-const CACHED_MAX: usize = 1 << 16;
-
 /// A graph in the tables of a connection's database.
 pub struct SqliteGraph<S = ConnectionSource> {
     inner: RefCell<Inner<S>>,
@@ -43,8 +40,8 @@ pub struct SqliteGraph<S = ConnectionSource> {
 
 struct Inner<S> {
     source: S,
-    nodes: FxHashMap<i64, Option<Arc<NodeData>>>,
-    relationships: FxHashMap<i64, Option<Arc<RelationshipData>>>,
+    nodes: Kept<NodeData>,
+    relationships: Kept<RelationshipData>,
     has_tables: bool,
     /// The tables are made by the transaction under way.
     makes_tables: bool,
@@ -78,8 +75,8 @@ impl<S> SqliteGraph<S> {
         SqliteGraph {
             inner: RefCell::new(Inner {
                 source,
-                nodes: FxHashMap::default(),
-                relationships: FxHashMap::default(),
+                nodes: Kept::default(),
+                relationships: Kept::default(),
                 has_tables: false,
                 makes_tables: false,
                 indexed: Vec::new(),
@@ -169,8 +166,8 @@ impl<S: Source> Graph for SqliteGraph<S> {
         if !inner.has_tables {
             return Ok(None);
         }
-        if let Some(found) = inner.nodes.get(&id) {
-            return Ok(found.clone());
+        if let Some(found) = inner.nodes.get(id) {
+            return Ok(found);
         }
         let mut found = None;
         inner.rows("SELECT properties FROM _graph_node WHERE id = ?1", &[Sql::Int(id)], |row| {
@@ -191,10 +188,7 @@ impl<S: Source> Graph for SqliteGraph<S> {
             labels.sort();
             node = Some(Arc::new(NodeData { labels, properties }));
         }
-        if inner.nodes.len() >= CACHED_MAX {
-            inner.nodes.clear();
-        }
-        inner.nodes.insert(id, node.clone());
+        inner.nodes.put(id, node.clone());
         Ok(node)
     }
 
@@ -203,8 +197,8 @@ impl<S: Source> Graph for SqliteGraph<S> {
         if !inner.has_tables {
             return Ok(None);
         }
-        if let Some(found) = inner.relationships.get(&id) {
-            return Ok(found.clone());
+        if let Some(found) = inner.relationships.get(id) {
+            return Ok(found);
         }
         let mut found = None;
         let sql = "SELECT source, target, type, properties FROM _graph_edge WHERE id = ?1";
@@ -217,10 +211,7 @@ impl<S: Source> Graph for SqliteGraph<S> {
             }));
             Ok(())
         })?;
-        if inner.relationships.len() >= CACHED_MAX {
-            inner.relationships.clear();
-        }
-        inner.relationships.insert(id, found.clone());
+        inner.relationships.put(id, found.clone());
         Ok(found)
     }
 
@@ -358,7 +349,7 @@ impl<S: Source> Graph for SqliteGraph<S> {
             let arguments = [Sql::text(&**label), Sql::Int(id)];
             inner.execute("INSERT INTO _graph_label(label, node) VALUES(?1, ?2)", &arguments)?;
         }
-        inner.nodes.remove(&id);
+        inner.nodes.forget(id);
         Ok(id)
     }
 
@@ -374,14 +365,14 @@ impl<S: Source> Graph for SqliteGraph<S> {
             "INSERT INTO _graph_edge(source, type, target, properties) VALUES(?1, ?2, ?3, ?4)";
         inner.execute(sql, &arguments)?;
         let id = inner.source.last_insert_rowid();
-        inner.relationships.remove(&id);
+        inner.relationships.forget(id);
         Ok(id)
     }
 
     fn set_node(&self, id: i64, data: NodeData) -> Result<()> {
         let old = self.node(id)?;
         let inner = &mut *self.inner.borrow_mut();
-        inner.nodes.remove(&id);
+        inner.nodes.forget(id);
         let Some(old) = old else { return Ok(()) };
         if old.properties != data.properties {
             let arguments = [Sql::text(json::write(&data.properties)), Sql::Int(id)];
@@ -400,21 +391,21 @@ impl<S: Source> Graph for SqliteGraph<S> {
 
     fn set_relationship(&self, id: i64, properties: Map) -> Result<()> {
         let inner = &mut *self.inner.borrow_mut();
-        inner.relationships.remove(&id);
+        inner.relationships.forget(id);
         let arguments = [Sql::text(json::write(&properties)), Sql::Int(id)];
         inner.execute("UPDATE _graph_edge SET properties = ?1 WHERE id = ?2", &arguments)
     }
 
     fn delete_node(&self, id: i64) -> Result<()> {
         let inner = &mut *self.inner.borrow_mut();
-        inner.nodes.remove(&id);
+        inner.nodes.forget(id);
         inner.execute("DELETE FROM _graph_label WHERE node = ?1", &[Sql::Int(id)])?;
         inner.execute("DELETE FROM _graph_node WHERE id = ?1", &[Sql::Int(id)])
     }
 
     fn delete_relationship(&self, id: i64) -> Result<()> {
         let inner = &mut *self.inner.borrow_mut();
-        inner.relationships.remove(&id);
+        inner.relationships.forget(id);
         inner.execute("DELETE FROM _graph_edge WHERE id = ?1", &[Sql::Int(id)])
     }
 

@@ -328,7 +328,7 @@ impl Connection {
         {
             databases.make_temp();
         }
-        // A pragma may bring the key that every other statement needs.
+        // Every other statement needs the key, perhaps brought by a pragma.
         if parsed.as_ref().is_none_or(|(_, parsed)| !matches!(parsed.stmt, Stmt::Pragma { .. })) {
             store.check_unlocked()?;
         }
@@ -730,21 +730,28 @@ impl Connection {
         IndexReader::new(main_schema(&self.schemas)?, transaction, index)
     }
 
-    /// Opens a table for writing rows without SQL, within the open transaction.
-    ///
-    /// # Errors
-    /// [`Error::Misuse`] outside a transaction; no such table, and tables that cannot be written;
-    /// the store's when the transaction may not write.
-    pub fn table_writer(&mut self, table: &str) -> Result<TableWriter<'_>, Error> {
+    /// Begins to write into `main` without SQL; `what` is said outside of a transaction.
+    fn begin_without_sql(&mut self, what: &'static str) -> Result<(), Error> {
         self.refuse_to_write()?;
         let Some(transaction) = &mut self.transaction else {
-            return Err(Error::Misuse { what: "a table writer needs an open transaction" });
+            return Err(Error::Misuse { what });
         };
         self.control.begin();
         transaction.upgrade()?;
         self.savepoints.begin_writing(MAIN, transaction)?;
         self.states.changed(MAIN);
         self.schemas.refresh_main(&self.store, transaction)?;
+        Ok(())
+    }
+
+    /// Opens a table for writing rows without SQL, within the open transaction.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] outside a transaction; no such table, and tables that cannot be written;
+    /// the store's when the transaction may not write.
+    pub fn table_writer(&mut self, table: &str) -> Result<TableWriter<'_>, Error> {
+        self.begin_without_sql("a table writer needs an open transaction")?;
+        let transaction = self.transaction.as_mut().expect("writing begins in a transaction");
         let session = self.environment.session(self.counts, &self.control, &self.store);
         let session = self.session.insert(session);
         let schema = main_schema(&self.schemas)?;

@@ -7,7 +7,8 @@ use crate::exec::for_each_row;
 use crate::parse::ast::Stmt;
 use crate::parse::parse;
 use crate::plan;
-use crate::schema::{Module, ModuleContext, ModuleRows, Object, TableReads};
+use crate::schema::{Module, ModuleContext, ModuleRows, Object, Schema, TableReads, Txns};
+use crate::session::Session;
 use crate::value::Value;
 
 /// Rows of a table-valued function: one value for each column, missing ones NULL, in the order of
@@ -215,10 +216,6 @@ impl ModuleContext<'_> {
                 what: "a module that queries says that it reads the schema",
             });
         };
-        let parsed = parse(sql)?;
-        let Stmt::Select(select) = &parsed.stmt else {
-            return Err(Error::Misuse { what: "a module runs queries, no other statements" });
-        };
         let before;
         let schema = match self.module {
             Some(name) => {
@@ -227,8 +224,7 @@ impl ModuleContext<'_> {
             }
             None => schema,
         };
-        let program = plan::plan(schema, select, Some(self.txns))?;
-        for_each_row(&program, (self.txns, Some(schema)), self.session, parameters, each)
+        run((schema, self.txns, self.session), sql, parameters, each)
     }
 }
 
@@ -266,12 +262,21 @@ impl TableReads<'_> {
         parameters: &[Value],
         each: impl FnMut(&[Value]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let (schema, txns, session) = self.parts();
-        let parsed = parse(sql)?;
-        let Stmt::Select(select) = &parsed.stmt else {
-            return Err(Error::Misuse { what: "a module runs queries, no other statements" });
-        };
-        let program = plan::plan(schema, select, Some(txns))?;
-        for_each_row(&program, (txns, Some(schema)), session, parameters, each)
+        run(self.parts(), sql, parameters, each)
     }
+}
+
+/// Runs a module's query within a statement.
+fn run(
+    (schema, txns, session): (&Schema, Txns<'_>, &dyn Session),
+    sql: &str,
+    parameters: &[Value],
+    each: impl FnMut(&[Value]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let parsed = parse(sql)?;
+    let Stmt::Select(select) = &parsed.stmt else {
+        return Err(Error::Misuse { what: "a module runs queries, no other statements" });
+    };
+    let program = plan::plan(schema, select, Some(txns))?;
+    for_each_row(&program, (txns, Some(schema)), session, parameters, each)
 }

@@ -1,4 +1,4 @@
-//! Rows of a graph's tables: their identities, their columns, what writes them.
+//! Rows of a graph's tables: identities, columns, writes.
 
 use std::sync::Arc;
 
@@ -7,6 +7,7 @@ use shoal_sql::Value as Sql;
 
 use crate::error::{Error, Result};
 use crate::graph::{NodeData, RelationshipData};
+use crate::kept::Kept;
 use crate::pgq::definition::{EdgeEnd, ElementTable};
 use crate::pgq::elements::quoted;
 use crate::source::Source;
@@ -21,8 +22,8 @@ const COUNTED_MAX: u64 = 1000;
 /// A source, and what was read of the graph in the transaction under way.
 pub(super) struct Inner<S> {
     pub(super) source: S,
-    pub(super) nodes: FxHashMap<i64, Option<Arc<NodeData>>>,
-    pub(super) relationships: FxHashMap<i64, Option<Arc<RelationshipData>>>,
+    pub(super) nodes: Kept<NodeData>,
+    pub(super) relationships: Kept<RelationshipData>,
     /// Keys of tables without rowids, by node or edge and the table's place.
     pub(super) keys: FxHashMap<(bool, usize), Arc<Keys>>,
 }
@@ -78,7 +79,7 @@ pub(super) fn rowid_sql(rowid: &str) -> String {
     }
 }
 
-/// Bytes that two keys share where they are equal.
+/// Equal bytes for equal keys.
 pub(super) fn key_bytes(key: &[Sql]) -> Vec<u8> {
     format!("{key:?}").into_bytes()
 }
@@ -357,7 +358,7 @@ impl<S: Source> Inner<S> {
         let Some(given) = given else {
             return Err(Error::storage(format!("a new row of {table} has no key of its own")));
         };
-        // As the columns' affinities have it.
+        // The stored key, after the columns' affinities.
         let sql = format!(
             "SELECT {} FROM {} AS t WHERE {}",
             kind.key_columns().join(", "),

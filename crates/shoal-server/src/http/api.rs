@@ -329,13 +329,7 @@ async fn deny(
     Extension(who): Extension<Who>,
     Path(name): Path<String>,
 ) -> Response {
-    if let Some(refused) = admins_only(&who) {
-        return refused;
-    }
-    // One spelling for a document, whatever it was given by.
-    let name = DocumentId::parse(&name).map_or(name, |id| id.as_str().to_owned());
-    let done = set_denied(&site, &name, true).await;
-    reply(done.map(|()| json!({ "denied": name })))
+    mark_denied(&site, &who, name, true).await
 }
 
 async fn allow(
@@ -343,12 +337,18 @@ async fn allow(
     Extension(who): Extension<Who>,
     Path(name): Path<String>,
 ) -> Response {
-    if let Some(refused) = admins_only(&who) {
+    mark_denied(&site, &who, name, false).await
+}
+
+async fn mark_denied(site: &Shared, who: &Who, name: String, is_denied: bool) -> Response {
+    if let Some(refused) = admins_only(who) {
         return refused;
     }
+    // One spelling for a document, whatever it was given by.
     let name = DocumentId::parse(&name).map_or(name, |id| id.as_str().to_owned());
-    let done = set_denied(&site, &name, false).await;
-    reply(done.map(|()| json!({ "allowed": name })))
+    let done = set_denied(site, &name, is_denied).await;
+    let word = if is_denied { "denied" } else { "allowed" };
+    reply(done.map(|()| json!({ word: name })))
 }
 
 async fn tables(State(site): State<Shared>, Extension(who): Extension<Who>) -> Response {

@@ -2,7 +2,6 @@
 
 use super::{Connection, main_schema};
 use crate::Error;
-use crate::schema::MAIN;
 use crate::session::Session;
 use crate::write::BulkLoader;
 
@@ -15,15 +14,8 @@ impl Connection {
     /// with rows, indexes, constraints, triggers or a name for its rowid, and where hooks want to
     /// see rows; the store's when the transaction may not write.
     pub fn bulk_loader(&mut self, table: &str) -> Result<BulkLoader<'_>, Error> {
-        self.refuse_to_write()?;
-        let Some(transaction) = &mut self.transaction else {
-            return Err(Error::Misuse { what: "a bulk loader needs an open transaction" });
-        };
-        self.control.begin();
-        transaction.upgrade()?;
-        self.savepoints.begin_writing(MAIN, transaction)?;
-        self.states.changed(MAIN);
-        self.schemas.refresh_main(&self.store, transaction)?;
+        self.begin_without_sql("a bulk loader needs an open transaction")?;
+        let transaction = self.transaction.as_mut().expect("writing begins in a transaction");
         let session = self.environment.session(self.counts, &self.control, &self.store);
         if session.row_hooks().is_some() {
             let what = "filling a table beside a hook on rows".to_owned();

@@ -86,19 +86,8 @@ fn gather(levels: &[Level], number: usize, compiler: &Compiler) -> Option<(Pipel
         filter.retain(own);
         tests += filter.len();
         share *= level.rows.min(1.0);
-        steps.push(PipelineStep {
-            access,
-            record,
-            left_join: false,
-            anti: false,
-            marks: None,
-            before: Box::default(),
-            on: Box::default(),
-            filter: filter.into(),
-            rows: level.rows,
-            estimate: level.estimate,
-            words: None,
-        });
+        let figures = (level.rows, level.estimate);
+        steps.push(PipelineStep::alone(access, record, filter.into(), figures));
     }
     let database = match &levels[number].scan {
         Scan::Table(scan) => compiler.cursors.get(scan.cursor).copied()?,

@@ -518,21 +518,7 @@ impl Lowering {
         self.load(record, late);
         self.marks += 1;
         let filter = self.tests(&level.filter)?.into();
-        let (before, on) = (Box::default(), Box::default());
-        let (rows, estimate, words) = (level.rows, level.estimate, None);
-        Some(PipelineStep {
-            access,
-            record,
-            left_join: false,
-            anti: false,
-            marks: None,
-            before,
-            on,
-            filter,
-            rows,
-            estimate,
-            words,
-        })
+        Some(PipelineStep::alone(access, record, filter, (level.rows, level.estimate)))
     }
 
     /// The rows of a table by their rowids.
@@ -665,19 +651,8 @@ impl Lowering {
             return None;
         }
         let key = lowering.key(build).filter(|key| key.is_of(record))?;
-        let step = PipelineStep {
-            access: Access::Rows { root: *root, low: None, high: None, descending: false },
-            record,
-            left_join: false,
-            anti: false,
-            marks: None,
-            before: Box::default(),
-            on: Box::default(),
-            filter,
-            rows: level.rows,
-            estimate: level.estimate,
-            words: None,
-        };
+        let access = Access::Rows { root: *root, low: None, high: None, descending: false };
+        let step = PipelineStep::alone(access, record, filter, (level.rows, level.estimate));
         let outputs = Box::new([key, Operand::Rowid { record }]);
         let build = lowering.rows_of(vec![step], outputs, (database, compiler.forced));
         let record = self.record()?;

@@ -137,7 +137,7 @@ pub(crate) struct PipelineStep {
     /// The record of the row; of an index's entry where the index is all that is read.
     pub(crate) record: usize,
     pub(crate) left_join: bool,
-    /// True of a left join that keeps the rows without a match alone: the first match ends it.
+    /// True of a left join keeping the rows without a match alone: the first match ends the search.
     pub(crate) anti: bool,
     /// The number of the set in which rows are noted that found a match, and their rowid.
     pub(crate) marks: Option<(usize, Operand)>,
@@ -153,6 +153,30 @@ pub(crate) struct PipelineStep {
     pub(crate) estimate: f64,
     /// For `EXPLAIN`; `None` where nobody asked.
     pub(crate) words: Option<Box<LevelWords>>,
+}
+
+impl PipelineStep {
+    /// A step of a table alone, outside of joins: a row is found, and asked the filter.
+    pub(crate) fn alone(
+        access: Access,
+        record: usize,
+        filter: Box<[Test]>,
+        (rows, estimate): (f64, f64),
+    ) -> PipelineStep {
+        PipelineStep {
+            access,
+            record,
+            left_join: false,
+            anti: false,
+            marks: None,
+            before: Box::default(),
+            on: Box::default(),
+            filter,
+            rows,
+            estimate,
+            words: None,
+        }
+    }
 }
 
 /// How a level's rows are found.

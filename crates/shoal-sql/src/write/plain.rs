@@ -2,7 +2,7 @@
 //! without a row between them.
 //!
 //! Whatever is out of the common (values to be converted, a row in the way, a constraint not met)
-//! is left to the way that all statements take, and nothing has changed by then.
+//! is left to the general path, and nothing has changed by then.
 
 use shoal_store::{
     ChangedEntry, KeyOrder, NewEntry, Pgno, Record, RowPlace, Transaction, ValueRef, encode_record,
@@ -42,7 +42,7 @@ struct PlainIndex {
     order: KeyOrder,
     /// The columns of the table; `None` for the rowid.
     columns: Vec<Option<usize>>,
-    /// Columns that no two rows may share; 0 for none.
+    /// The number of leading columns of a unique key; 0 without one.
     unique: usize,
 }
 
@@ -111,7 +111,7 @@ impl PlainTable {
         self.columns.len()
     }
 
-    /// The column that is the rowid's other name.
+    /// The column standing for the rowid, `INTEGER PRIMARY KEY`.
     pub(crate) fn alias(&self) -> Option<usize> {
         self.alias
     }
@@ -151,21 +151,7 @@ impl PlainTable {
         let format = transaction.header().schema_format;
         records.row.clear();
         encode_record(values, format, &mut records.row);
-        records.entries.clear();
-        let mut ends = [0; INDEXES_MAX];
-        let mut unique = [0; INDEXES_MAX];
-        for (number, index) in self.indexes.iter().enumerate() {
-            unique[number] = index.encode(values, rowid, format, &mut records.entries);
-            ends[number] = records.entries.len();
-        }
-        let mut few = Few::none();
-        let mut start = 0;
-        for (number, index) in self.indexes.iter().enumerate() {
-            let record = &records.entries[start..ends[number]];
-            start = ends[number];
-            let unique = unique[number];
-            few.push(NewEntry { root: index.root, record, order: &index.order, unique });
-        }
+        let few = self.entries(values, rowid, format, &mut records.entries);
         let is_done = transaction.insert_new_row(self.root, rowid, &records.row, few.iter())?;
         Ok(is_done.then_some(rowid))
     }
@@ -229,7 +215,7 @@ impl PlainTable {
         Ok(transaction.row_place(self.root, rowid, &mut records.old)?)
     }
 
-    /// Replaces a row that was found.
+    /// Replaces the row at a place.
     fn replace<'v>(
         &self,
         transaction: &mut Transaction,
@@ -303,20 +289,34 @@ impl PlainTable {
             return Ok(None);
         }
         let format = transaction.header().schema_format;
-        records.entries.clear();
+        let few = self.entries(&old, rowid, format, &mut records.entries);
+        Ok(transaction.delete_row(&place, few.iter())?.then_some(1))
+    }
+
+    /// A row's entries in the indexes, their records in `out`.
+    fn entries<'e>(
+        &'e self,
+        values: &[ValueRef<'_>],
+        rowid: i64,
+        format: u32,
+        out: &'e mut Vec<u8>,
+    ) -> Few<NewEntry<'e>> {
+        out.clear();
         let mut ends = [0; INDEXES_MAX];
+        let mut unique = [0; INDEXES_MAX];
         for (number, index) in self.indexes.iter().enumerate() {
-            index.encode(&old, rowid, format, &mut records.entries);
-            ends[number] = records.entries.len();
+            unique[number] = index.encode(values, rowid, format, out);
+            ends[number] = out.len();
         }
         let mut few = Few::none();
         let mut start = 0;
         for (number, index) in self.indexes.iter().enumerate() {
-            let record = &records.entries[start..ends[number]];
+            let record = &out[start..ends[number]];
             start = ends[number];
-            few.push(NewEntry { root: index.root, record, order: &index.order, unique: 0 });
+            let unique = unique[number];
+            few.push(NewEntry { root: index.root, record, order: &index.order, unique });
         }
-        Ok(transaction.delete_row(&place, few.iter())?.then_some(1))
+        few
     }
 
     /// The values of a row as expressions see them.
@@ -345,7 +345,8 @@ impl PlainTable {
 }
 
 impl PlainColumn {
-    /// Brings a value into the form that a record keeps; false for one that needs more than that.
+    /// Brings a value into its stored form; false for NULL in a NOT NULL column, and for values
+    /// converted by the general path alone.
     #[inline]
     fn accept(self, value: &mut ValueRef<'_>) -> bool {
         match (*value, self.affinity) {

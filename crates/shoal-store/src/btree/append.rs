@@ -26,12 +26,12 @@ pub struct NewEntry<'e> {
     pub record: &'e [u8],
     /// The order of the index.
     pub order: &'e KeyOrder,
-    /// Columns that no other entry may share with it, where any other is to be left alone; 0 for
+    /// Number of leading columns shared with no other entry, where others are left alone; 0 for
     /// none.
     pub unique: usize,
 }
 
-/// What came of a row that was to be put in its place at once.
+/// The outcome of putting a row in its place at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Placed {
     Done,
@@ -88,32 +88,6 @@ impl Transaction {
                 txn.index_insert(entry.root, entry.record, entry.order)?;
             }
             Ok(())
-        })
-    }
-
-    /// Appends an entry to an index: behind all entries there, by the caller's promise.
-    ///
-    /// # Errors
-    /// As [`Transaction::index_insert`].
-    ///
-    /// # Panics
-    /// In builds with checks when an entry is not behind the one before.
-    pub fn append_entry(&mut self, entry: NewEntry<'_>) -> Result<(), Error> {
-        if cfg!(debug_assertions) {
-            let is_behind =
-                |key: &[ValueRef<'_>]| self.is_behind_tail(entry.root, key, entry.order);
-            let is_behind = with_columns(entry.record, is_behind)??;
-            assert!(is_behind != Some(false), "entries that are appended come in order");
-        }
-        if self.push_at_tail(entry.root, None, entry.record)? {
-            return Ok(());
-        }
-        Self::check_record(entry.record)?;
-        self.change(|txn| {
-            let mut trail = Trail::new();
-            txn.down_last_page(entry.root, &mut trail)?;
-            let index = trail[trail.len() - 1].index;
-            txn.put_record(trail, index, None, entry.record)
         })
     }
 

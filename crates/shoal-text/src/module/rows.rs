@@ -313,13 +313,7 @@ impl Storage for ReadStore<'_, '_> {
     fn sizes(&self, rowid: i64, into: &mut Vec<u8>) -> Result<bool> {
         into.clear();
         let Some(table) = &self.shadows.sizes else { return Ok(false) };
-        self.with(&self.sizes, table, |rows| {
-            if !rows.seek(rowid)? {
-                return Ok(false);
-            }
-            bytes_of(rows.column(1)?, into);
-            Ok(true)
-        })
+        self.with(&self.sizes, table, |rows| sizes_of(rows, rowid, into))
     }
 
     fn origin(&self, rowid: i64) -> Result<Option<i64>> {
@@ -393,6 +387,19 @@ fn read_only() -> Error {
     Error::Refused("fts5: a statement that reads wrote to a shadow table".to_owned())
 }
 
+/// Puts the sizes of a row into `into`; false without the row.
+fn sizes_of(
+    rows: &mut ShadowRows<'_>,
+    rowid: i64,
+    into: &mut Vec<u8>,
+) -> std::result::Result<bool, shoal_sql::Error> {
+    let found = rows.seek(rowid)?;
+    if found {
+        bytes_of(rows.column(1)?, into);
+    }
+    Ok(found)
+}
+
 fn origin_of(
     rows: &mut ShadowRows<'_>,
     rowid: i64,
@@ -461,13 +468,7 @@ impl Storage for WriteStore<'_, '_, '_> {
     fn sizes(&self, rowid: i64, into: &mut Vec<u8>) -> Result<bool> {
         into.clear();
         let Some(table) = &self.shadows.sizes else { return Ok(false) };
-        self.with(table, |rows| {
-            if !rows.seek(rowid)? {
-                return Ok(false);
-            }
-            bytes_of(rows.column(1)?, into);
-            Ok(true)
-        })
+        self.with(table, |rows| sizes_of(rows, rowid, into))
     }
 
     fn origin(&self, rowid: i64) -> Result<Option<i64>> {
