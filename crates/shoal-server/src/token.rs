@@ -1,4 +1,4 @@
-//! Tokens: what their bearers may do with which documents, signed with Ed25519.
+//! Tokens: signed rights of their bearers on documents (Ed25519).
 //!
 //! A token is `shoal.PAYLOAD.SIGNATURE`, both in base64url without padding. The payload is JSON:
 //! `{"id", "read", "write", "admin", "expires"}`. A server knows public keys, ids of revoked tokens
@@ -12,7 +12,7 @@ use shoal_sync::{Access, DocumentId, Fault, Glob, Rights};
 
 /// How a token begins.
 const PREFIX: &str = "shoal.";
-/// What is signed begins with this: a signature of something else is none of a token.
+/// The first bytes of every signed text: a signature made elsewhere is no token's.
 const DOMAIN: &[u8] = b"shoal token 1\0";
 /// The longest token, in bytes.
 const TOKEN_MAX: usize = 8 << 10;
@@ -20,22 +20,22 @@ const TOKEN_MAX: usize = 8 << 10;
 const PATTERNS_MAX: usize = 256;
 const KEY_BYTES: usize = 32;
 
-/// What a token grants.
+/// The rights of a token.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grant {
-    /// The name by which the token is revoked.
+    /// The id, for revoking the token.
     pub id: String,
-    /// Documents that may be read: ids, or patterns with `*` and `?`.
+    /// Documents to be read: ids, or patterns with `*` and `?`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<String>,
-    /// Documents that may be read and changed.
+    /// Documents to be read and changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<String>,
     /// True for whoever may do everything, the API included.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub admin: bool,
-    /// Seconds since 1970-01-01 UTC after which the token counts for nothing.
+    /// The last second of the token, since 1970-01-01 UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<u64>,
 }
@@ -71,7 +71,7 @@ impl Grant {
     }
 }
 
-/// The key that makes tokens.
+/// The signing key.
 pub struct SecretKey(SigningKey);
 
 impl SecretKey {
@@ -116,14 +116,14 @@ fn key_bytes(text: &str) -> Option<[u8; KEY_BYTES]> {
     shoal_stdx::hex::decode(text.trim()).ok()?.try_into().ok()
 }
 
-/// A token that was made, for a list. The token itself is kept by its bearer only.
+/// A token in the list of tokens made. The text is kept by the bearer alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Issued {
     /// Its rights.
     #[serde(flatten)]
     pub grant: Grant,
-    /// Whom it was made for.
+    /// The bearer's name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
@@ -159,9 +159,9 @@ pub struct Tokens {
     pub keys: Vec<String>,
     /// The rights of visitors without a token.
     pub anyone: Anyone,
-    /// Ids of tokens that no longer count.
+    /// Ids of revoked tokens.
     pub revoked: Vec<String>,
-    /// The tokens that were made, for a list. The server does not look at them.
+    /// Tokens made so far, for a list. The server does not look at them.
     pub issued: Vec<Issued>,
 }
 
@@ -184,7 +184,7 @@ impl Tokens {
         text.expect("lists of texts are JSON") + "\n"
     }
 
-    /// What a token grants, at a time in seconds since 1970-01-01 UTC.
+    /// The rights of a token at a time, in seconds since 1970-01-01 UTC.
     ///
     /// # Errors
     /// [`Fault::BadToken`], [`Fault::Revoked`], [`Fault::Expired`].

@@ -67,7 +67,7 @@ pub trait RowKeeper: Sync {
     fn release(&self, moment: usize);
 }
 
-/// What the writer of `UPDATE table AT state` saw.
+/// The rows seen by the writer of `UPDATE table AT state`.
 #[derive(Clone, Debug)]
 pub struct Seen<'a> {
     /// The state, in words of whoever keeps the past.

@@ -406,7 +406,7 @@ fn estimates_are_near_for_most_nodes() {
             else {
                 continue;
             };
-            // Rows of a join are those of all runs, rows of others those of one.
+            // A join's node counts the rows of all its runs, other nodes count the rows of one run.
             let node = String::from_utf8_lossy(node);
             let runs = if node.ends_with("join") || node.ends_with("loop") { 1 } else { *runs };
             let each = *rows as f64 / runs.max(1) as f64;

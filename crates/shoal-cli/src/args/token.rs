@@ -7,9 +7,9 @@ use clap::{Args, Subcommand};
 /// `shoal token`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenVerb {
-    /// Make a token, and print it: whoever has it may do what it says
+    /// Make a token and print the text: its bearers have the rights named in the token
     New(TokenNewArgs),
-    /// List the tokens that were made, without the tokens themselves
+    /// List the tokens made so far: ids, names and rights, never the texts
     Ls(TokenLsArgs),
     /// Take a token back: open sockets with it are closed within a second
     Revoke(TokenRevokeArgs),
@@ -29,12 +29,12 @@ Examples:
   shoal token new tokens.json --write automerge:2akvofn6L1o4RMUEMQi7qzwRjKWZ --read '*' --note Ada
   shoal token new tokens.json --admin --expires 12h")]
 pub(crate) struct TokenNewArgs {
-    /// The file of tokens; a missing one is made, with a key beside it
+    /// The file of tokens; a missing file is made, with its key in FILE.key
     pub(crate) file: PathBuf,
-    /// Document that may be read; may be given several times
+    /// A document to be read, by id or pattern; may be given several times
     #[arg(long, value_name = "DOC")]
     pub(crate) read: Vec<String>,
-    /// Document that may be read and changed; may be given several times
+    /// A document to be read and changed; may be given several times
     #[arg(long, value_name = "DOC")]
     pub(crate) write: Vec<String>,
     /// Everything may be done, by the page and the API too
@@ -43,7 +43,7 @@ pub(crate) struct TokenNewArgs {
     /// How long the token counts: a number with s, m, h or d behind it, or never
     #[arg(long, value_name = "TIME", default_value = "30d")]
     pub(crate) expires: String,
-    /// Whom it is for, shown by shoal token ls
+    /// The bearer's name, shown by shoal token ls
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,
 }

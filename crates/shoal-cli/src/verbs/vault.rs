@@ -1,4 +1,4 @@
-//! What `shoal encrypt`, `decrypt`, `rekey` and `keys` share.
+//! Shared by `shoal encrypt`, `decrypt`, `rekey` and `keys`: opening and rewriting sealed files.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -26,7 +26,7 @@ pub(super) enum Statement {
     Drop { name: String, if_exists: bool },
 }
 
-/// A definition as it is written.
+/// A definition as written.
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) name: String,
@@ -250,7 +250,7 @@ pub(crate) struct MappedGraph {
 pub(crate) struct ElementTable {
     pub(crate) table: String,
     pub(crate) facts: TableFacts,
-    /// Columns that make an element known: of the primary key, or those of `KEY`.
+    /// Key columns: of `KEY`, or else of the primary key.
     pub(crate) key: Vec<String>,
     pub(crate) labels: Vec<Label>,
     /// A table of the graph that `shoal cypher` makes: labels are rows, properties JSON.
@@ -272,7 +272,7 @@ pub(crate) struct EdgeTable {
     pub(crate) target: EdgeEnd,
 }
 
-/// Columns of an edge's table that are equal to columns of a vertex's.
+/// Columns of an edge's table, equal to columns of a vertex's.
 #[derive(Clone, Debug)]
 pub(crate) struct EdgeEnd {
     pub(crate) columns: Vec<String>,
@@ -433,7 +433,7 @@ fn edge_end(
 /// The graph of a name, and the names of the others where there is none.
 ///
 /// # Errors
-/// A definition that no longer fits the schema.
+/// A definition and a schema in disagreement.
 pub(crate) fn find(reads: &mut dyn Reads, name: &str) -> Result<Option<MappedGraph>, Error> {
     let Some(sql) = text_of(reads, name)? else { return Ok(None) };
     let broken = |error: Error| match error {
@@ -447,7 +447,7 @@ pub(crate) fn find(reads: &mut dyn Reads, name: &str) -> Result<Option<MappedGra
     resolve(reads, &graph).map(Some).map_err(broken)
 }
 
-/// The statement that made a graph.
+/// The defining statement of a graph.
 pub(super) fn text_of(reads: &mut dyn Reads, name: &str) -> Result<Option<String>, Error> {
     if table_facts(reads, DEFINITIONS)?.is_none() {
         return Ok(None);

@@ -7,7 +7,7 @@ use super::tables::TableFacts;
 /// The name of the graph in `_graph_node`, `_graph_label` and `_graph_edge`.
 pub(super) const DEFAULT_GRAPH: &str = "_graph";
 
-/// What a table says of a label.
+/// The truth of a label expression for a table's rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Truth {
     No,
@@ -118,7 +118,7 @@ impl ElementTable {
         }
     }
 
-    /// What a label expression is for the row of an alias.
+    /// The truth of a label expression for the row of an alias.
     pub(super) fn label_truth(&self, alias: &str, label: &LabelExpr) -> Truth {
         match label {
             LabelExpr::Any => Truth::Yes,

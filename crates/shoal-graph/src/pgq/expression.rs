@@ -10,7 +10,7 @@ use super::lower::{Choice, NamedPath, Part, Pattern, Walk};
 use super::pattern::label_of;
 use super::words::{Kind, Word, at_place};
 
-/// Functions of SQL that take a list of elements.
+/// Aggregates over lists of elements.
 const AGGREGATES: [&str; 9] = [
     "count",
     "sum",
@@ -33,7 +33,7 @@ pub(super) struct Scope<'s, 't> {
     pub(super) parameters: Option<&'s RefCell<Vec<String>>>,
 }
 
-/// What a variable is.
+/// The kind of a variable.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shown<'s, 't> {
     Node(usize),

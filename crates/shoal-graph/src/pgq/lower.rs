@@ -60,7 +60,7 @@ pub(super) enum Part {
     Walk(usize),
 }
 
-/// A path with a name: its nodes and what leads from one to the next.
+/// A path with a name: its nodes and the parts between them.
 #[derive(Debug)]
 pub(super) struct NamedPath {
     pub(super) name: String,
@@ -75,7 +75,7 @@ pub(super) struct Pattern<'t> {
     pub(super) edges: Vec<Edge<'t>>,
     pub(super) walks: Vec<Walk<'t>>,
     pub(super) paths: Vec<NamedPath>,
-    /// Pairs that are not to be the same element.
+    /// Pairs of edges to be different.
     different: Vec<(Part, Part)>,
     different_nodes: Vec<(usize, usize)>,
     names: BTreeMap<String, ()>,
@@ -91,7 +91,7 @@ pub(super) struct Choice {
 /// The query of a clause.
 ///
 /// # Errors
-/// Patterns that no table fits, and what cannot be asked.
+/// Patterns without a fitting table, and unsupported ones.
 pub(super) fn query(graph: &MappedGraph, table: &GraphTable<'_>) -> Result<String, Error> {
     let mut pattern = Pattern::default();
     for path in &table.paths {
@@ -317,7 +317,7 @@ impl<'t> Pattern<'t> {
         }
     }
 
-    /// The choices of tables that fit together.
+    /// The consistent choices of tables.
     fn choices(&self, graph: &MappedGraph) -> Result<Vec<Choice>, Error> {
         let mut found = Vec::new();
         let empty = Choice { nodes: vec![None; self.nodes.len()], edges: Vec::new() };
@@ -389,7 +389,7 @@ impl<'t> Pattern<'t> {
         Ok(())
     }
 
-    /// The tables of a choice, and the conditions that join them.
+    /// The tables of a choice, and their join conditions.
     fn from(&self, scope: &Scope<'_, '_>) -> Result<(Vec<String>, Vec<String>), Error> {
         let (mut from, mut conditions) = (Vec::new(), Vec::new());
         for (at, node) in self.nodes.iter().enumerate() {
@@ -472,7 +472,7 @@ impl<'t> Pattern<'t> {
         &self.walks[walk].alias
     }
 
-    /// What a name is of.
+    /// The element, path or list of a name.
     pub(super) fn shown(&self, name: &str) -> Option<Shown<'_, 't>> {
         let is = |alias: &str| alias.eq_ignore_ascii_case(name);
         if let Some(at) = self.nodes.iter().position(|node| is(&node.alias)) {
@@ -500,7 +500,7 @@ impl<'t> Pattern<'t> {
 }
 
 impl<'t> Pattern<'t> {
-    /// Vertex tables that a node may be of.
+    /// Candidate vertex tables of a node.
     pub(super) fn tables_of_node<'g>(
         &self,
         graph: &'g MappedGraph,
@@ -512,7 +512,7 @@ impl<'t> Pattern<'t> {
         })
     }
 
-    /// Edge tables that an edge may be of.
+    /// Candidate edge tables of an edge.
     pub(super) fn tables_of_edge<'g>(
         &self,
         graph: &'g MappedGraph,

@@ -1,4 +1,4 @@
-//! `graph_walk`: paths of a step that is taken again and again.
+//! `graph_walk`: paths of one step taken again and again.
 //!
 //! ```sql
 //! graph_walk(hop, start, min, max, mode, parameters) -> (vertex, length, edges, vertices)
@@ -15,7 +15,7 @@ use shoal_sql::{Error, ModuleContext, TableFunction, Value};
 
 use crate::json;
 
-/// Bytes of paths that a walk keeps at most.
+/// The most bytes of paths kept by a walk.
 const MEMORY_MAX: usize = 1 << 28;
 
 /// Paths looked at between two looks at limits.
@@ -95,7 +95,7 @@ fn mode_of(mode: &str) -> Result<(Restrictor, Selector), Error> {
 struct Names {
     numbers: FxHashMap<Arc<str>, u32>,
     names: Vec<Arc<str>>,
-    /// Bytes that they take.
+    /// Bytes taken by the names.
     memory: usize,
 }
 
@@ -133,11 +133,11 @@ struct Hop {
     between: Vec<u32>,
 }
 
-/// A path on its way; those before it hold its beginning.
+/// A path on its way; its beginning is another path.
 #[derive(Clone, Copy, Debug)]
 struct Path {
     end: u32,
-    /// The path that this one goes on from, and the round behind it: none of the first.
+    /// The path continued, the vertex at its end, and the round taken there; `None` of the first.
     before: Option<(u32, u32, u32)>,
 }
 
@@ -308,7 +308,7 @@ impl Walker<'_, '_> {
         }
     }
 
-    /// Appends the paths that go on from one.
+    /// Appends the continuations of a path.
     fn extend(
         &mut self,
         path: u32,
@@ -321,7 +321,7 @@ impl Walker<'_, '_> {
         if restrictor != Restrictor::Walk {
             let (all_vertices, all_edges) = self.elements(path);
             first = all_vertices[0];
-            // A simple path that came back to its start ends there.
+            // A simple path ends when back at its start.
             let is_closed = all_vertices.len() > 1 && end == first;
             if restrictor == Restrictor::Simple && is_closed {
                 return Ok(());

@@ -1,7 +1,7 @@
 //! Clauses of a program's own in a `FROM`: `WORD (...)` stands for a query.
 //!
-//! A text is rewritten before it is parsed, so that the planner sees a query and nothing else. A
-//! view made with such a clause keeps the query: other programs read it.
+//! A text is rewritten before parsing: the planner sees a query and nothing else. A view made with
+//! such a clause keeps the query, for other programs to read.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use crate::Error;
 /// Clauses may stand in the queries of clauses this deep.
 const DEPTH_MAX: usize = 8;
 
-/// A clause that a program gives to the `FROM` of queries ([`Connection::register_clause`]).
+/// A clause of a program's own in the `FROM` of queries ([`Connection::register_clause`]).
 pub trait Clause: fmt::Debug + Send + Sync {
     /// The word in front of the parenthesis, compared in any case.
     fn word(&self) -> &str;
@@ -23,7 +23,7 @@ pub trait Clause: fmt::Debug + Send + Sync {
     /// bytes up to the closing parenthesis and with it.
     ///
     /// # Errors
-    /// What the clause is refused for; an offset in the error counts from the start of `text`.
+    /// Faults of the clause; an offset in the error counts from the start of `text`.
     fn query(&self, text: &str, connection: &mut Connection) -> Result<(String, usize), Error>;
 }
 
@@ -208,7 +208,7 @@ mod tests {
         let mut connection = connection();
         let sql = "SELECT a.twice + b.twice FROM TWICE (1 + 2) a, twice(5) AS b";
         assert_eq!(ask(&mut connection, sql), [16]);
-        // The same text once more, and in a view that keeps the query.
+        // The same text once more, and in a view: the file keeps the query.
         assert_eq!(ask(&mut connection, sql), [16]);
         let mut view = connection.prepare("CREATE VIEW v AS SELECT * FROM twice(7)").unwrap();
         connection.execute(&mut view).unwrap();

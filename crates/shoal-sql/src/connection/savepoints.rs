@@ -22,11 +22,11 @@ struct Named {
     /// back to.
     moments: Vec<(usize, Savepoint)>,
     outstanding: Outstanding,
-    /// The moment of the keeper of kept tables, and those of the writers of virtual tables.
+    /// Moments of the keeper of kept tables and of the writers of virtual tables.
     kept: Moments,
 }
 
-/// The moment of the keeper of kept tables, and those of the writers of virtual tables.
+/// Moments of the keeper of kept tables and of the writers of virtual tables.
 pub(crate) type Moments = (usize, Vec<usize>);
 
 impl Savepoints {

@@ -355,7 +355,7 @@ impl PassRows {
     }
 }
 
-/// What the numbers of first keys tell of the keys.
+/// The meaning of numbers made of first keys.
 enum FirstNumbers {
     /// Equal numbers are of equal keys: small integers and NULLs.
     Ints,

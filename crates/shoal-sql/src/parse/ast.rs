@@ -612,7 +612,7 @@ pub(crate) struct Update {
     pub(crate) with: Option<With>,
     pub(crate) conflict: Option<Conflict>,
     pub(crate) table: ObjectName,
-    /// `AT value`: the state that the writer saw.
+    /// `AT value`: the state seen by the writer.
     pub(crate) at: Option<Expr>,
     pub(crate) alias: Option<Name>,
     pub(crate) indexed: Indexed,

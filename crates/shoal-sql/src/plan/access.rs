@@ -101,7 +101,7 @@ pub(super) struct Path<'e> {
     pub(super) key_set: Option<KeySetCost>,
 }
 
-/// What gathering a table's rowids before a scan is worth.
+/// The worth of gathering a table's rowids before a scan.
 #[derive(Clone, Debug)]
 pub(super) struct KeySetCost {
     /// The sources a scan of which is asked: the one whose column names the rowids, and those whose
@@ -704,7 +704,7 @@ impl<'e> Frame<'e> {
             };
             paths.extend(tree.path(source.id, restrictions));
             // All of its entries: fewer pages, another order, or a partial index' rows alone.
-            // Where the table has no more pages, its rows come in the order that SQLite gives.
+            // Where the table has no more pages, its rows come in SQLite's order.
             let is_narrower = index.pages_per_row().zip(table.pages_per_row());
             let is_narrower = is_narrower.is_some_and(|(entry, row)| entry < row);
             let pages = index.pages_per_row().unwrap_or(1.0 / 200.0);
@@ -831,7 +831,7 @@ impl<'e> Frame<'e> {
         };
         let own: Sources = 1 << place;
         let alone = self.terms.iter().filter(|term| term.reads == own);
-        // Columns that conditions on the table alone read are not read again.
+        // Columns read by conditions on the table alone are not read again.
         let mut known: Vec<usize> = vec![ROWID];
         alone.for_each(|term| term.expr.columns(&mut |_, column| known.push(column)));
         if keys.len() == 1 {
@@ -839,7 +839,7 @@ impl<'e> Frame<'e> {
         }
         let is_read = self.needed[place].iter().any(|column| !known.contains(column));
         let row = if is_read { nearness(table.page_count()) * LOOKUP_FAR } else { 0.0 };
-        // One key is hashed; rows that have it are asked for the others.
+        // One key is hashed; rows with an equal one are asked for the others.
         let of_key = self.kept_rows(place, table) / distinct_of(table, column).unwrap_or(10.0);
         let found = found.max(of_key);
         (KEYED_KEEP, KEYED_PROBE + found * (KEYED_FOUND + row))
@@ -848,7 +848,7 @@ impl<'e> Frame<'e> {
     /// About how many rows of a table meet the conditions on the table alone.
     fn kept_rows(&self, place: usize, table: &Table) -> f64 {
         let own: Sources = 1 << place;
-        // A condition that runs a query is asked of the rows found.
+        // Conditions with queries are asked of the rows found.
         let alone = (0..self.terms.len())
             .filter(|&term| self.terms[term].reads == own && !self.terms[term].expr.runs_query());
         match self.sources.len() {

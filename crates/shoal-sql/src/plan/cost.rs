@@ -167,7 +167,7 @@ impl Estimates {
                 {
                     equalities.add(class, guess(term.expr, sources), [left, right]);
                 }
-                // What the parts say of one source alone is a condition of its own.
+                // The parts' conditions on one source alone are counted by themselves.
                 other @ Expr::Or(..) if term.reads.count_ones() > 1 => {
                     share *= guess(other, sources).max(0.5);
                 }

@@ -145,7 +145,7 @@ pub(crate) struct Level {
     /// are behind it.
     pub(crate) rows: f64,
     pub(crate) estimate: f64,
-    /// True of a left join that keeps the rows without a match alone.
+    /// True of a left join keeping the rows without a match alone.
     pub(crate) anti: bool,
     /// About how many rows the table has, for one of a join whose size was looked at.
     pub(crate) table_rows: Option<f64>,

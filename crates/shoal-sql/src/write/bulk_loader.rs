@@ -58,7 +58,7 @@ impl<'c> BulkLoader<'c> {
         Ok(BulkLoader { fill: transaction.fill_tree(table.root)?, encoder, rowid: 0 })
     }
 
-    /// What makes records of rows for [`BulkLoader::push_record`].
+    /// Maker of records for [`BulkLoader::push_record`].
     pub fn encoder(&self) -> RowEncoder {
         self.encoder.clone()
     }
@@ -115,7 +115,7 @@ impl RowEncoder {
     }
 }
 
-/// True for a table whose rows are all there is to it.
+/// True for a table of rows alone: without rowid alias, index, constraint, trigger and children.
 fn is_bare(schema: &Schema, table: &Table) -> bool {
     let is_parent = |object: &Object| match object {
         Object::Table(other) => {

@@ -123,7 +123,7 @@ pub(crate) fn prepare_drop(
 }
 
 impl DeletePlan {
-    /// What removes the rows.
+    /// The changer of the rows.
     pub(super) fn changer(&self) -> &Changer {
         &self.changer
     }

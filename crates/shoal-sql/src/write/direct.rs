@@ -27,7 +27,7 @@ pub(crate) struct Direct {
 enum Work {
     /// A value for each column, and one for the rowid, where no column is its other name.
     Insert(Vec<Given>, Option<Given>),
-    /// The rowid, and the columns that are set.
+    /// The rowid, and the columns set.
     Update(Given, Vec<(usize, Set)>),
     Delete(Given),
 }
@@ -41,7 +41,7 @@ pub(super) enum Set {
 }
 
 impl Direct {
-    /// The short way of a statement; `None` for a statement that has none.
+    /// The short way of a statement; `None` for a statement without one.
     pub(super) fn new(schema: &Schema, stmt: &Stmt, kind: &Kind) -> Option<Direct> {
         match (stmt, kind) {
             (Stmt::Insert(_), Kind::Insert(plan)) => Direct::insert(plan),
@@ -168,7 +168,7 @@ impl Direct {
     }
 }
 
-/// The rowid in a condition that names nothing else.
+/// The rowid in a condition on the rowid alone.
 fn rowid_of(filter: &Expr, name: &Name, table: &Table) -> Option<Given> {
     let ExprKind::Binary(BinaryOp::Equal, left, right) = &filter.kind else { return None };
     let is_rowid = |expr: &Expr| match &expr.kind {

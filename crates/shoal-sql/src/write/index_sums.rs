@@ -67,7 +67,7 @@ enum Work<'t> {
     Count(usize, usize),
 }
 
-/// What a piece of work found.
+/// The findings of a piece of work.
 enum Found {
     Pages(Option<PageSet>),
     /// A sum for each index of the table; `None` where something is wrong.
@@ -415,7 +415,7 @@ impl Sum {
     }
 }
 
-/// A hash of the values of an entry: equal for values that are equal, however they are stored.
+/// A hash of the values of an entry: equal values have equal hashes, however they are stored.
 #[derive(Clone, Copy, Debug)]
 struct Hash {
     low: u64,

@@ -277,12 +277,12 @@ impl InsertPlan {
         self.inserter.returning.as_ref()
     }
 
-    /// What puts the rows into the table.
+    /// The changer of the table's rows.
     pub(super) fn inserter(&self) -> &Inserter {
         &self.inserter
     }
 
-    /// The values of a source that is one row of constants and parameters.
+    /// The values of a source of one row, constants and parameters.
     pub(super) fn only_row(&self) -> Option<&[Given]> {
         match &self.source {
             Source::Defaults => Some(&[]),

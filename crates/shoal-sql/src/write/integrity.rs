@@ -34,7 +34,7 @@ pub(crate) fn check(
     let trees = Trees::of(schema, only);
     let is_wanted = |table: &Table| only.is_none_or(|name| table.name.eq_ignore_ascii_case(name));
     let wanted = schema.objects().iter().filter_map(|object| match object {
-        // What keeps a table from being looked at is told of below.
+        // Tables whose rows cannot be checked are told of below.
         Object::Table(table) if is_wanted(table) => Asked::new(schema, table, quick).ok(),
         _ => None,
     });
@@ -217,7 +217,7 @@ fn check_table(
             more = cursor.next()?;
         }
     }
-    // Rows that were not looked at are not counted.
+    // A scan that stopped early has counted too few entries.
     if findings.is_full() {
         return Ok(());
     }

@@ -30,10 +30,10 @@ struct Search<'a> {
     schema: &'a Schema,
     target: &'a Table,
     around: Around<'a>,
-    /// The parameters that stand for the row to be changed.
+    /// Parameters standing for the row to be changed.
     row: std::ops::Range<usize>,
     taken: Vec<Found>,
-    /// A query stays in its place that sees rows changed before.
+    /// True where a query, left in its place, sees rows changed before.
     sees_changes: bool,
 }
 
@@ -46,7 +46,7 @@ struct Found {
     first: usize,
 }
 
-/// The assignments of an `UPDATE` that are computed row by row.
+/// The assignments of an `UPDATE`, those computed row by row.
 #[derive(Debug)]
 pub(crate) struct ByRow {
     queries: SetQueries,
@@ -58,7 +58,7 @@ impl ByRow {
     /// computed row by row. `fires` tells of triggers or moving rows.
     ///
     /// # Errors
-    /// What the resolver refuses.
+    /// Faults found by the resolver.
     pub(crate) fn compile(
         schema: &Schema,
         target: &Table,
@@ -77,7 +77,7 @@ impl ByRow {
         if !is_by_row {
             return Ok(None);
         }
-        // Those that run once come first, and so do their values.
+        // Queries run once come first, and so do their values.
         taken.sort_by_key(|it| it.by_row);
         let count: usize = taken.iter().map(|it| it.width).sum();
         let around = Around { next: around.next + count, ..around };
@@ -104,7 +104,7 @@ impl ByRow {
     /// first row.
     ///
     /// # Errors
-    /// What the expressions raise.
+    /// Errors of the expressions.
     pub(crate) fn values(
         &self,
         context: &mut Context<'_>,

@@ -53,7 +53,7 @@ impl Sets {
         Ok((Sets { targets, names: given }, exprs))
     }
 
-    /// The columns that are assigned to; `None` where the rowid is.
+    /// The columns assigned to; `None` for the rowid.
     pub(crate) fn plain_columns(&self, table: &Table) -> Option<Vec<usize>> {
         let column = |target: &Target| match target {
             Target::Rowid => None,
@@ -93,7 +93,7 @@ impl Sets {
             })
     }
 
-    /// The columns that are assigned to, by number.
+    /// The columns assigned to, by number.
     pub(crate) fn columns(&self) -> impl Iterator<Item = usize> {
         self.targets.iter().filter_map(|target| match target {
             Target::Rowid => None,

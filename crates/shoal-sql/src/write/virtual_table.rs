@@ -27,7 +27,7 @@ pub(crate) struct CreateVirtualPlan {
     name: String,
     module_name: String,
     arguments: Vec<String>,
-    /// What the schema stores.
+    /// The row of the schema.
     sql: String,
 }
 
@@ -57,7 +57,7 @@ impl CreateVirtualPlan {
     /// Adds the table to the schema, and has the module make what is below it.
     ///
     /// # Errors
-    /// What the module refuses; the store's.
+    /// Errors of the module and of the store.
     pub(crate) fn execute(&self, context: &mut Context<'_>) -> Result<Done, Error> {
         let row = SchemaRow {
             kind: "table",
@@ -76,7 +76,7 @@ impl CreateVirtualPlan {
         };
         let mut writes = context.table_writes();
         self.module.create(&definition, &mut writes)?;
-        // A table that cannot be opened is not made.
+        // A table is made only if its module can open the table.
         let schema = context.own_schema().reread(context.transaction)?;
         self.module.connect(&definition, &schema)?;
         Ok(Done::default())
@@ -127,7 +127,7 @@ impl ChangeVirtualPlan {
     }
 }
 
-/// A virtual table that a statement changes rows of.
+/// A virtual table whose rows a statement changes.
 #[derive(Clone, Debug)]
 pub(crate) struct VirtualTarget {
     pub(crate) table: Arc<Connected>,
@@ -138,7 +138,7 @@ pub(crate) struct VirtualTarget {
 }
 
 impl VirtualTarget {
-    /// Inserts a row with the rowid that the statement names.
+    /// Inserts a row with the statement's rowid.
     ///
     /// # Errors
     /// The module's.
@@ -161,7 +161,7 @@ impl VirtualTarget {
         }
     }
 
-    /// Changes a row; false where it was left as it was.
+    /// Changes a row; false where the row was left alone.
     ///
     /// # Errors
     /// The module's.
@@ -184,7 +184,7 @@ impl VirtualTarget {
         Ok(self.obeyed(done)?.is_some())
     }
 
-    /// Deletes a row; false where it was left as it was.
+    /// Deletes a row; false where the row was left alone.
     ///
     /// # Errors
     /// The module's.
@@ -193,7 +193,7 @@ impl VirtualTarget {
         Ok(self.obeyed(done)?.is_some())
     }
 
-    /// What becomes of a refused row, as the statement's clause says; `None` leaves it out.
+    /// The fate of a refused row by the statement's conflict clause; `None` leaves the row out.
     fn obeyed<T>(&self, done: Result<T, Error>) -> Result<Option<T>, Failure> {
         match done {
             Ok(done) => Ok(Some(done)),
@@ -270,7 +270,7 @@ impl TableWrites<'_> {
     /// schema is read again and the statement planned at each call.
     ///
     /// # Errors
-    /// What the statement is refused for, and what it raises.
+    /// Errors of preparing and of running the statement.
     pub fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<u64, Error> {
         let parsed = parse(sql)?;
         let schema = match &self.changed {
@@ -308,7 +308,7 @@ impl TableWrites<'_> {
     }
 }
 
-/// Finds a virtual table that a statement writes to.
+/// Finds the virtual table written to by a statement.
 ///
 /// # Errors
 /// `no such module`; refusals of the module.

@@ -28,14 +28,14 @@ pub struct RowPlace {
     index: usize,
 }
 
-/// An entry of an index that takes another's place.
+/// An entry of an index, and the entry before in its place.
 #[derive(Clone, Copy, Debug)]
 pub struct ChangedEntry<'e> {
     /// The root of the index.
     pub root: Pgno,
-    /// The record of the entry that goes.
+    /// The record of the old entry.
     pub before: &'e [u8],
-    /// The record of the entry that comes.
+    /// The record of the new entry.
     pub after: &'e [u8],
     /// The order of the index.
     pub order: &'e KeyOrder,
