@@ -58,6 +58,19 @@ fn literals_of_a_shape_mean_what_they_mean_as_literals() {
         for literal in literals {
             let sql = format!("select v, {literal} from u where k {operator} {literal} order by 1");
             check(&mut connection, &peer, &sql, &[]).unwrap();
+            for sql in [
+                format!(
+                    "SELECT a.s, b.s, {literal} FROM t a JOIN t b ON b.id = a.n WHERE a.id = {literal}"
+                ),
+                format!(
+                    "SELECT a.s, b.c FROM t a, t b WHERE a.id = 1 AND b.id = a.id AND b.n {operator} {literal}"
+                ),
+                format!(
+                    "SELECT a.s, v FROM t a LEFT JOIN u ON k = a.n WHERE a.id = 2 AND v {operator} {literal}"
+                ),
+            ] {
+                check(&mut connection, &peer, &sql, &[]).unwrap();
+            }
             let sql = format!("SELECT s FROM t WHERE 1 {operator} {literal} AND id = 1 OR n = 7");
             check(&mut connection, &peer, &sql, &[]).unwrap();
         }

@@ -15,7 +15,7 @@ use super::statement::Compiled;
 use crate::exec::pipeline::Memory;
 use crate::parse::{Parsed, Shape};
 use crate::plan::node::Node;
-use crate::plan::pipeline::Access;
+use crate::plan::pipeline::{Access, PipelineStep};
 use crate::schema::{Object, Schema};
 use crate::value::Value;
 
@@ -56,10 +56,11 @@ impl Plan {
         self.spare.try_lock().map_or_else(|_| Vec::new(), |mut spare| std::mem::take(&mut *spare))
     }
 
-    /// Keeps a statement's memory for the next one: the memory of points and seeks, a few hundred
-    /// bytes with the table's leaves in mind.
+    /// Keeps a statement's memory for the next one: the memory of points and seeks in one table, a
+    /// few hundred bytes with the table's leaves in mind.
     pub(crate) fn give_memory(&self, memory: &mut Vec<Memory>) {
-        if self.is_small()
+        if self.steps().is_some_and(|steps| steps.len() == 1)
+            && self.is_small()
             && memory.iter().all(Memory::is_small)
             && let Ok(mut spare) = self.spare.try_lock()
         {
@@ -67,23 +68,22 @@ impl Plan {
         }
     }
 
-    /// True for a query by a rowid or the key of an index.
+    /// True for a query by a rowid or the key of an index, and rows of other tables found so.
     fn is_small(&self) -> bool {
-        match self.access() {
-            Some(Access::Rowid { .. }) => true,
-            Some(Access::Index(access)) => access.is_by_equality(),
-            _ => false,
-        }
+        self.steps().is_some_and(|steps| {
+            steps.iter().all(|step| match &step.access {
+                Access::Rowid { .. } => true,
+                Access::Index(access) => access.is_by_equality(),
+                _ => false,
+            })
+        })
     }
 
-    /// The access path of a query over one table as a pipeline.
-    fn access(&self) -> Option<&Access> {
+    /// The steps of a query as one pipeline.
+    fn steps(&self) -> Option<&[PipelineStep]> {
         let Compiled::Query(program) = &self.compiled else { return None };
         match &program.root.node {
-            Node::Pages(pages) if program.pipeline.is_some() => match &*pages.pipeline.levels {
-                [level] => Some(&level.access),
-                _ => None,
-            },
+            Node::Pages(pages) if program.pipeline.is_some() => Some(&pages.pipeline.levels),
             _ => None,
         }
     }
@@ -102,15 +102,17 @@ impl Plan {
         )
     }
 
-    /// True where no literal could have led to another plan: a row by its rowid; rows by an index,
-    /// unless an index is partial, with a condition for a literal to meet.
+    /// True where no literal could have led to another plan, or to one much better: rows by their
+    /// rowids; rows by an index, unless an index is partial, with a condition for a literal to
+    /// meet.
     fn is_of_any_literal(&self) -> bool {
         let has_partial = |object: &Object| match object {
             Object::Table(table) => table.indexes.iter().any(|index| index.filter.is_some()),
             _ => false,
         };
-        let is_by_rowid = matches!(self.access(), Some(Access::Rowid { .. }));
-        self.is_small() && (is_by_rowid || !self.schema.objects().iter().any(has_partial))
+        let is_by_rowid = |step: &PipelineStep| matches!(step.access, Access::Rowid { .. });
+        let are_by_rowid = self.steps().is_some_and(|steps| steps.iter().all(is_by_rowid));
+        self.is_small() && (are_by_rowid || !self.schema.objects().iter().any(has_partial))
     }
 }
 
