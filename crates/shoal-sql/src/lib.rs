@@ -52,7 +52,8 @@ pub use reader::TableReader;
 pub use result_code::ResultCode;
 pub use rows::{Row, Rows};
 pub use schema::{
-    Column, Index, Module, ModuleContext, ModuleRows, Object, PAST_MODULE, Schema, Table, View,
+    Column, Index, Module, ModuleContext, ModuleRows, Object, Operator, OperatorRows, PAST_MODULE,
+    Schema, Table, View,
 };
 pub use schema::{
     ConstraintOp, Definition, IndexChoice, IndexConstraint, IndexOrder, IndexRequest, OnConflict,

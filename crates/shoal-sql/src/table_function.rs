@@ -7,7 +7,9 @@ use crate::exec::for_each_row;
 use crate::parse::ast::Stmt;
 use crate::parse::parse;
 use crate::plan;
-use crate::schema::{Module, ModuleContext, ModuleRows, Object, Schema, TableReads, Txns};
+use crate::schema::{
+    Module, ModuleContext, ModuleRows, Object, Operator, Schema, TableReads, Txns,
+};
 use crate::session::Session;
 use crate::value::Value;
 
@@ -49,6 +51,7 @@ pub struct TableFunction {
     reads_databases: bool,
     is_of_main: bool,
     open: Box<Open>,
+    operator: Option<Box<dyn Operator>>,
 }
 
 impl TableFunction {
@@ -80,6 +83,7 @@ impl TableFunction {
             open: Box::new(move |arguments, context| {
                 Ok(Box::new(open(arguments, context)?.into_iter()) as TableFunctionRows)
             }),
+            operator: None,
         }
     }
 
@@ -106,6 +110,13 @@ impl TableFunction {
     #[must_use]
     pub fn of_main(mut self) -> TableFunction {
         self.is_of_main = true;
+        self
+    }
+
+    /// Answers the calls for many rows of a join together, by a node of the plan.
+    #[must_use]
+    pub fn operator(mut self, operator: impl Operator + 'static) -> TableFunction {
+        self.operator = Some(Box::new(operator));
         self
     }
 
@@ -154,6 +165,10 @@ impl Module for TableFunction {
 
     fn is_of_main(&self) -> bool {
         self.is_of_main
+    }
+
+    fn operator(&self) -> Option<&dyn Operator> {
+        self.operator.as_deref()
     }
 
     fn open(

@@ -3,13 +3,13 @@
 
 mod common;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use common::{Scratch, ours};
 use shoal_sql::{
-    Connection, Error, Layer, Module, ModuleContext, ModuleRows, TableFunction, Value, ValueRef,
-    ViewBuilder,
+    Connection, Error, Forced, ForcedCarrier, ForcedChoice, Layer, Module, ModuleContext,
+    ModuleRows, Operator, OperatorRows, TableFunction, Value, ValueRef, ViewBuilder,
 };
 use shoal_store::{Access, Mode, Store, vfs::OsVfs};
 
@@ -314,4 +314,142 @@ fn a_table_function_of_closures_reads_the_file_in_the_statements_transaction() {
         let wrong = TableFunction::new("wrong", columns, arguments, |_, _| Ok([]));
         assert!(matches!(connection.create_table_function(wrong), Err(Error::Misuse { .. })));
     }
+}
+
+/// Divisors of a number, for many numbers together; the sizes of batches are noted.
+#[derive(Clone, Debug, Default)]
+struct Divisors(Arc<Mutex<Vec<usize>>>);
+
+#[derive(Debug, Default)]
+struct DivisorRows(std::vec::IntoIter<(usize, i64)>);
+
+fn divisors(given: &[Option<Value>]) -> Result<Vec<i64>, Error> {
+    match given {
+        [Some(Value::Int(13))] => Err(Error::of_function("divisors() of 13 bring bad luck")),
+        [Some(Value::Int(number))] => Ok((1..=*number).filter(|it| number % it == 0).collect()),
+        _ => Ok(Vec::new()),
+    }
+}
+
+impl Operator for Divisors {
+    fn name(&self) -> &str {
+        "division"
+    }
+
+    fn batch_rows(&self) -> usize {
+        8
+    }
+
+    fn open(&self) -> Result<Box<dyn OperatorRows>, Error> {
+        Ok(Box::new(DivisorBatch { sizes: Arc::clone(&self.0), rows: DivisorRows::default() }))
+    }
+}
+
+#[derive(Debug)]
+struct DivisorBatch {
+    sizes: Arc<Mutex<Vec<usize>>>,
+    rows: DivisorRows,
+}
+
+impl OperatorRows for DivisorBatch {
+    fn take(
+        &mut self,
+        batch: &[Vec<Option<Value>>],
+        _context: &ModuleContext<'_>,
+    ) -> Result<(), Error> {
+        self.sizes.lock().unwrap().push(batch.len());
+        let mut rows = Vec::new();
+        for (place, given) in batch.iter().enumerate() {
+            rows.extend(divisors(given)?.into_iter().map(|divisor| (place, divisor)));
+        }
+        self.rows = DivisorRows(rows.into_iter());
+        Ok(())
+    }
+
+    fn next(
+        &mut self,
+        row: &mut Vec<Value>,
+        _context: &ModuleContext<'_>,
+    ) -> Result<Option<usize>, Error> {
+        Ok(self.rows.0.next().map(|(place, divisor)| {
+            row.push(Value::Int(divisor));
+            place
+        }))
+    }
+}
+
+/// The function, with or without its operator.
+fn division(operator: Option<&Divisors>) -> TableFunction {
+    let function = TableFunction::new("divisors", &["divisor"], &["number"], |given, _| {
+        Ok(divisors(given)?.into_iter().map(|divisor| Ok(vec![Value::Int(divisor)])))
+    });
+    match operator {
+        Some(operator) => function.operator(operator.clone()),
+        None => function,
+    }
+}
+
+#[test]
+fn an_operator_gives_the_rows_of_calls_one_by_one() {
+    let scratch = Scratch::new(
+        "CREATE TABLE n(a INTEGER PRIMARY KEY, b, c TEXT);
+         WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < 60)
+         INSERT INTO n SELECT i, CASE WHEN i % 7 THEN i % 12 END, 'row ' || i FROM r;",
+    );
+    let (mut plain, mut batched) = (scratch.ours(), scratch.ours());
+    let operator = Divisors::default();
+    plain.create_table_function(division(None)).unwrap();
+    batched.create_table_function(division(Some(&operator))).unwrap();
+    for sql in [
+        "SELECT n.a, c, divisor, number FROM n, divisors(n.b)",
+        "SELECT n.a, d.divisor FROM n JOIN divisors(b) d ON divisor > 2 WHERE n.a % 3 = 1",
+        "SELECT n.a, d.divisor, m.c FROM n JOIN divisors(n.b) d JOIN n m ON m.a = d.divisor",
+        "SELECT n.a, d.divisor, e.divisor FROM n JOIN divisors(n.b) d JOIN divisors(d.divisor) e",
+        "SELECT n.a, d.divisor FROM n LEFT JOIN divisors(n.b) d ON d.divisor > 5",
+        "SELECT q.s, divisor FROM (SELECT b, sum(a) AS s FROM n GROUP BY b) q, divisors(q.b)",
+        "SELECT n.a, m.a, divisor FROM n JOIN n m ON m.b = n.a, divisors(m.b) WHERE n.a < 5",
+        "SELECT n.a, (SELECT max(divisor) FROM n m, divisors(m.b) WHERE m.a <= n.a) FROM n",
+        "SELECT b, count(*), sum(divisor) FROM n, divisors(b) GROUP BY b ORDER BY 1",
+        "SELECT n.a, divisor FROM n, divisors(n.b) ORDER BY n.a DESC, divisor LIMIT 7 OFFSET 3",
+        "SELECT x.a FROM n x JOIN n y ON y.a = x.b, divisors(y.a) WHERE divisor = x.b",
+        "SELECT divisor FROM divisors(12)",
+        "SELECT count(*) FROM n, divisors(n.b) WHERE n.a > 100",
+    ] {
+        let expected = rows(&mut plain, sql);
+        assert_eq!(rows(&mut batched, sql), expected, "{sql}");
+        batched.force(Forced::default().with(ForcedChoice::Carrier(ForcedCarrier::Registers)));
+        assert_eq!(rows(&mut batched, sql), expected, "{sql} by single calls");
+        batched.force(Forced::default());
+    }
+    // Few rows are asked of what a LIMIT ends; batches grow up to the operator's size.
+    operator.0.lock().unwrap().clear();
+    rows(&mut batched, "SELECT divisor FROM n, divisors(n.a) LIMIT 4");
+    assert_eq!(*operator.0.lock().unwrap(), [1, 4]);
+    operator.0.lock().unwrap().clear();
+    rows(&mut batched, "SELECT count(*) FROM n, divisors(n.b)");
+    assert_eq!(*operator.0.lock().unwrap(), [1, 4, 8, 8, 8, 8, 8, 8, 7]);
+    // Rows before the one that fails are given.
+    let failing = "SELECT n.a, divisor FROM n, divisors(n.a)";
+    let error = ours(&mut batched, failing).unwrap_err();
+    assert_eq!(error.to_string(), "divisors() of 13 bring bad luck");
+    let tree: Vec<(String, String)> = rows(
+        &mut batched,
+        "EXPLAIN SELECT m.c FROM n, divisors(n.b) d, n m WHERE m.a = divisor AND n.a > 3",
+    )
+    .into_iter()
+    .map(|row| match &row[2..4] {
+        [Value::Text(node), Value::Text(detail)] => (
+            String::from_utf8_lossy(node).into_owned(),
+            String::from_utf8_lossy(detail).into_owned(),
+        ),
+        other => panic!("{other:?}"),
+    })
+    .collect();
+    let place = tree.iter().position(|(node, _)| node.trim() == "operator").unwrap();
+    assert_eq!(tree[place].1, "division: d VIRTUAL TABLE INDEX 1:, in batches");
+    let depth = |node: &str| node.len() - node.trim_start().len();
+    let (below, of) = &tree[place + 1];
+    assert!(depth(below) > depth(&tree[place].0) && of.starts_with("n "), "{tree:?}");
+    let plan = rows(&mut batched, "EXPLAIN QUERY PLAN SELECT 1 FROM n, divisors(n.b) d");
+    assert_eq!(plan.len(), 2, "{plan:?}");
 }

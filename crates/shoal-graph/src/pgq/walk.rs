@@ -6,12 +6,14 @@
 //!
 //! `hop` is a query of one round: for the identifiers in the JSON array `?1` it gives the vertex
 //! before, the vertex behind, a JSON array of the round's edges, and one of the vertices between.
-//! Rounds are asked for all ends of paths at once, each end once.
+//! Rounds are asked for all ends of paths at once, each end once. Starts that are columns of tables
+//! before come by batches ([`Operator`]): a round is asked for the paths of all of them.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use shoal_sql::{Error, ModuleContext, TableFunction, Value};
+use shoal_sql::{Error, ModuleContext, Operator, OperatorRows, TableFunction, Value};
 
 use crate::json;
 
@@ -43,10 +45,77 @@ pub(super) fn function() -> TableFunction {
     let columns = ["vertex", "length", "edges", "vertices"];
     let arguments = ["hop", "start", "min", "max", "mode", "parameters"];
     TableFunction::new("graph_walk", &columns, &arguments, |given, context| {
-        let paths = walk(given, context)?;
-        Ok(paths.into_iter().map(Ok::<_, Error>))
+        let paths = match Call::of(given)? {
+            Some(call) => walk(&[(0, call)], context)?,
+            None => Vec::new(),
+        };
+        Ok(paths.into_iter().map(|(_, path)| Ok::<_, Error>(path)))
     })
     .reads_databases()
+    .operator(WalkOfRows)
+}
+
+/// Walks from the rows of a join.
+#[derive(Debug)]
+struct WalkOfRows;
+
+impl Operator for WalkOfRows {
+    fn name(&self) -> &str {
+        "graph walk"
+    }
+
+    fn open(&self) -> Result<Box<dyn OperatorRows>, Error> {
+        Ok(Box::new(Walks::default()))
+    }
+}
+
+/// The walks of a batch.
+#[derive(Debug, Default)]
+struct Walks {
+    /// Calls not walked yet, with their places in the batch: those of a group differ in the start.
+    groups: VecDeque<Vec<(usize, Call)>>,
+    paths: std::vec::IntoIter<(usize, Vec<Value>)>,
+}
+
+impl OperatorRows for Walks {
+    fn take(
+        &mut self,
+        batch: &[Vec<Option<Value>>],
+        _context: &ModuleContext<'_>,
+    ) -> Result<(), Error> {
+        for (place, given) in batch.iter().enumerate() {
+            let Some(call) = Call::of(given)? else { continue };
+            match self.groups.back_mut() {
+                Some(group) if group[0].1.differs_in_start(&call) => group.push((place, call)),
+                _ => self.groups.push_back(vec![(place, call)]),
+            }
+        }
+        Ok(())
+    }
+
+    fn next(
+        &mut self,
+        row: &mut Vec<Value>,
+        context: &ModuleContext<'_>,
+    ) -> Result<Option<usize>, Error> {
+        loop {
+            if let Some((place, path)) = self.paths.next() {
+                *row = path;
+                return Ok(Some(place));
+            }
+            let Some(group) = self.groups.pop_front() else { return Ok(None) };
+            match walk(&group, context) {
+                Ok(paths) => self.paths = paths.into_iter(),
+                // Paths too many for memory together may fit one start after the other.
+                Err(_) if group.len() > 1 => {
+                    for alone in group.into_iter().rev() {
+                        self.groups.push_front(vec![alone]);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
 }
 
 fn text_of(value: Option<&Value>, what: &str) -> Result<String, Error> {
@@ -141,9 +210,58 @@ struct Path {
     before: Option<(u32, u32, u32)>,
 }
 
-struct Walker<'w, 'c> {
+/// The arguments of one walk.
+#[derive(Debug)]
+struct Call {
     hop: String,
+    start: String,
+    min: usize,
+    max: usize,
+    restrictor: Restrictor,
+    selector: Selector,
     parameters: Value,
+}
+
+impl Call {
+    /// Reads the arguments; `None` where there is no start: an outer join without a row has no
+    /// paths.
+    fn of(given: &[Option<Value>]) -> Result<Option<Call>, Error> {
+        let argument = |at: usize| given.get(at).and_then(Option::as_ref);
+        let hop = text_of(argument(0), "the query of a round")?;
+        let Some(Value::Text(_)) = argument(1) else { return Ok(None) };
+        let start = text_of(argument(1), "an identifier")?;
+        let min = number_of(argument(2), "the least number of rounds")?;
+        let max = match argument(3) {
+            None | Some(Value::Null) => usize::MAX,
+            value => number_of(value, "the greatest number of rounds")?,
+        };
+        let (restrictor, selector) = mode_of(&text_of(argument(4), "a mode")?)?;
+        if max == usize::MAX && restrictor == Restrictor::Walk && selector == Selector::All {
+            return Err(Error::of_function(
+                "graph_walk() of all walks takes a greatest number of rounds",
+            ));
+        }
+        let parameters = argument(5).cloned().unwrap_or_default();
+        Ok(Some(Call { hop, start, min, max, restrictor, selector, parameters }))
+    }
+
+    /// True where all but the start is the same.
+    fn differs_in_start(&self, other: &Call) -> bool {
+        let rules = |call: &Call| (call.min, call.max, call.restrictor, call.selector);
+        rules(self) == rules(other) && self.hop == other.hop && self.parameters == other.parameters
+    }
+}
+
+/// The paths of one start on their way.
+#[derive(Debug, Default)]
+struct Front {
+    level: Vec<u32>,
+    reached: FxHashMap<u32, Reached>,
+    rows: Vec<Vec<Value>>,
+}
+
+struct Walker<'w, 'c> {
+    call: &'w Call,
     context: &'w ModuleContext<'c>,
     vertices: Names,
     edges: Names,
@@ -153,27 +271,14 @@ struct Walker<'w, 'c> {
     looked: usize,
 }
 
-fn walk(given: &[Option<Value>], context: &ModuleContext<'_>) -> Result<Vec<Vec<Value>>, Error> {
-    let argument = |at: usize| given.get(at).and_then(Option::as_ref);
-    let hop = text_of(argument(0), "the query of a round")?;
-    // An outer join without a row has no paths.
-    let Some(Value::Text(_)) = argument(1) else { return Ok(Vec::new()) };
-    let start = text_of(argument(1), "an identifier")?;
-    let min = number_of(argument(2), "the least number of rounds")?;
-    let max = match argument(3) {
-        None | Some(Value::Null) => usize::MAX,
-        value => number_of(value, "the greatest number of rounds")?,
-    };
-    let (restrictor, selector) = mode_of(&text_of(argument(4), "a mode")?)?;
-    if max == usize::MAX && restrictor == Restrictor::Walk && selector == Selector::All {
-        return Err(Error::of_function(
-            "graph_walk() of all walks takes a greatest number of rounds",
-        ));
-    }
-    let parameters = argument(5).cloned().unwrap_or_default();
+/// The paths of calls that differ in their starts, start after start.
+fn walk(
+    calls: &[(usize, Call)],
+    context: &ModuleContext<'_>,
+) -> Result<Vec<(usize, Vec<Value>)>, Error> {
+    let Some((_, call)) = calls.first() else { return Ok(Vec::new()) };
     let mut walker = Walker {
-        hop,
-        parameters,
+        call,
         context,
         vertices: Names::default(),
         edges: Names::default(),
@@ -182,7 +287,9 @@ fn walk(given: &[Option<Value>], context: &ModuleContext<'_>) -> Result<Vec<Vec<
         memory: 0,
         looked: 0,
     };
-    walker.run(&start, (min, max), restrictor, selector)
+    let fronts = walker.run(calls.iter().map(|(_, call)| &*call.start))?;
+    let placed = calls.iter().zip(fronts);
+    Ok(placed.flat_map(|((at, _), front)| front.rows.into_iter().map(|row| (*at, row))).collect())
 }
 
 /// Paths that reached an end already: how many, of how many lengths, the last of them.
@@ -212,52 +319,52 @@ impl Selector {
 }
 
 impl Walker<'_, '_> {
-    fn run(
-        &mut self,
-        start: &str,
-        (min, max): (usize, usize),
-        restrictor: Restrictor,
-        selector: Selector,
-    ) -> Result<Vec<Vec<Value>>, Error> {
-        let first = self.vertices.number(start);
-        self.paths.push(Path { end: first, before: None });
-        let mut level = vec![0_u32];
-        let mut reached: FxHashMap<u32, Reached> = FxHashMap::default();
-        let mut rows = Vec::new();
+    /// Walks from all starts together, round after round.
+    fn run<'s>(&mut self, starts: impl Iterator<Item = &'s str>) -> Result<Vec<Front>, Error> {
+        let Call { min, max, restrictor, selector, .. } = *self.call;
+        let mut fronts = Vec::new();
+        for start in starts {
+            let end = self.vertices.number(start);
+            let level = vec![number_of_path(&self.paths)];
+            self.paths.push(Path { end, before: None });
+            fronts.push(Front { level, ..Front::default() });
+        }
         // Walks that a wanted one cannot go on from are dropped; of trails and the like none is.
         let prunes = restrictor == Restrictor::Walk && selector != Selector::All;
         for rounds in 0.. {
-            let mut kept = Vec::new();
-            let mut early: FxHashMap<u32, Reached> = FxHashMap::default();
-            for path in level {
-                let end = self.paths[path as usize].end;
-                let takes = match rounds >= min {
-                    true => selector.takes(reached.entry(end).or_default(), rounds),
-                    false => !prunes || selector.takes(early.entry(end).or_default(), rounds),
-                };
-                if takes && rounds >= min {
-                    rows.push(self.row(path)?);
-                }
-                if takes || !prunes {
-                    kept.push(path);
+            for Front { level, reached, rows } in &mut fronts {
+                let mut early: FxHashMap<u32, Reached> = FxHashMap::default();
+                for path in std::mem::take(level) {
+                    let end = self.paths[path as usize].end;
+                    let takes = match rounds >= min {
+                        true => selector.takes(reached.entry(end).or_default(), rounds),
+                        false => !prunes || selector.takes(early.entry(end).or_default(), rounds),
+                    };
+                    if takes && rounds >= min {
+                        rows.push(self.row(path)?);
+                    }
+                    if takes || !prunes {
+                        level.push(path);
+                    }
                 }
             }
-            if kept.is_empty() || rounds == max {
+            if rounds == max || fronts.iter().all(|front| front.level.is_empty()) {
                 break;
             }
-            self.fetch(&kept)?;
-            level = Vec::new();
-            for path in kept {
-                self.extend(path, restrictor, &mut level)?;
+            self.fetch(&fronts)?;
+            for Front { level, .. } in &mut fronts {
+                for path in std::mem::take(level) {
+                    self.extend(path, restrictor, level)?;
+                }
             }
         }
-        Ok(rows)
+        Ok(fronts)
     }
 
     /// Asks for the rounds from the ends of paths that are not known yet.
-    fn fetch(&mut self, level: &[u32]) -> Result<(), Error> {
+    fn fetch(&mut self, fronts: &[Front]) -> Result<(), Error> {
         let mut asked = Vec::new();
-        for &path in level {
+        for &path in fronts.iter().flat_map(|front| &front.level) {
             let end = self.paths[path as usize].end;
             if let std::collections::hash_map::Entry::Vacant(entry) = self.hops.entry(end) {
                 entry.insert(Vec::new());
@@ -267,12 +374,10 @@ impl Walker<'_, '_> {
         if asked.is_empty() {
             return self.context.check();
         }
-        let parameters = [self.vertices.json(&asked), self.parameters.clone()];
-        let count = if self.parameters == Value::Null { 1 } else { 2 };
-        let (context, hop) = (self.context, std::mem::take(&mut self.hop));
-        let result = context.query(&hop, &parameters[..count], |row| self.take_hop(row));
-        self.hop = hop;
-        result
+        let (call, context) = (self.call, self.context);
+        let parameters = [self.vertices.json(&asked), call.parameters.clone()];
+        let count = if call.parameters == Value::Null { 1 } else { 2 };
+        context.query(&call.hop, &parameters[..count], |row| self.take_hop(row))
     }
 
     fn take_hop(&mut self, row: &[Value]) -> Result<(), Error> {
@@ -339,8 +444,8 @@ impl Walker<'_, '_> {
                 continue;
             }
             let place = u32::try_from(at).expect("fewer rounds than memory");
+            level.push(number_of_path(&self.paths));
             self.paths.push(Path { end: hop.to, before: Some((path, end, place)) });
-            level.push(u32::try_from(self.paths.len() - 1).expect("fewer paths than memory"));
             self.memory += size_of::<Path>() + size_of::<u32>();
         }
         self.bound()
@@ -376,6 +481,11 @@ impl Walker<'_, '_> {
         self.bound()?;
         Ok(row)
     }
+}
+
+/// The number of the next path.
+fn number_of_path(paths: &[Path]) -> u32 {
+    u32::try_from(paths.len()).expect("fewer paths than memory")
 }
 
 fn text_length(value: &Value) -> usize {

@@ -21,6 +21,7 @@ mod large_partition;
 mod leaf_sort;
 mod loops;
 mod memo;
+mod operator;
 mod ordered;
 mod overflow;
 mod pages;

@@ -8,6 +8,7 @@ use shoal_store::Record;
 use super::eval;
 use super::hash::HashRun;
 use super::intersection::common_rowids;
+use super::operator::OperatorRun;
 use super::pipeline_scan::PipelineScanRun;
 use super::query::QueryRun;
 use super::virtual_scan::VirtualRun;
@@ -16,8 +17,8 @@ use crate::Error;
 use crate::exec::eval_operand;
 use crate::keep::listed::{ListPlace, ListRule};
 use crate::plan::{
-    Bound, EachCodes, EachScan, IndexScan, IndexedTable, Loads, ModuleScan, NullKey, RowidRange,
-    Scan, TableKey, TableScan,
+    Bound, Code, EachCodes, EachScan, IndexScan, IndexedTable, Loads, ModuleScan, NullKey,
+    RowidRange, Scan, TableKey, TableScan,
 };
 use crate::schema::ModuleRows;
 use crate::value::{Affinity, Value, ValueRef, assign};
@@ -37,6 +38,7 @@ pub(super) enum ScanRun {
     /// True once the row was given.
     Taken(bool),
     Module(ModuleRun),
+    Operator(Box<OperatorRun>),
     Virtual(Box<VirtualRun>),
 }
 
@@ -46,7 +48,7 @@ pub(super) struct ModuleRun {
     rows: Box<dyn ModuleRows>,
     /// The row last given, without the arguments.
     row: Vec<Value>,
-    arguments: Vec<Value>,
+    arguments: Vec<Option<Value>>,
 }
 
 /// A scan once for each value.
@@ -174,6 +176,7 @@ impl ScanRun {
             Scan::Any(_) => ScanRun::Any(Box::default()),
             Scan::Taken(_) => ScanRun::Taken(false),
             Scan::Module(plan) => ScanRun::Module(ModuleRun::open(plan, machine)?),
+            Scan::Operator(plan) => ScanRun::Operator(Box::new(OperatorRun::open(plan)?)),
             Scan::Virtual(plan) => ScanRun::Virtual(Box::new(VirtualRun::open(plan, machine)?)),
             Scan::Nothing => ScanRun::Closed,
         })
@@ -199,6 +202,10 @@ impl ScanRun {
             (ScanRun::Virtual(run), Scan::Virtual(plan)) => run.open_again(plan, machine),
             (ScanRun::Columns(run), Scan::Columns(_)) => {
                 run.open_again();
+                Ok(())
+            }
+            (ScanRun::Operator(run), Scan::Operator(_)) => {
+                run.restart();
                 Ok(())
             }
             _ => {
@@ -232,6 +239,7 @@ impl ScanRun {
                 Ok(first)
             }
             (ScanRun::Module(run), Scan::Module(plan)) => run.next(plan, machine),
+            (ScanRun::Operator(run), Scan::Operator(plan)) => run.next(plan, machine),
             (ScanRun::Virtual(run), Scan::Virtual(plan)) => run.next(plan, machine),
             (ScanRun::Each(run), Scan::Each(plan)) => loop {
                 if run.inner.next(&plan.inner, machine)? {
@@ -307,6 +315,7 @@ impl ScanRun {
                 }
             }
             (ScanRun::Query(run), Scan::Query(plan)) => run.park(plan, machine)?,
+            (ScanRun::Operator(run), Scan::Operator(plan)) => run.park(plan, machine)?,
             (ScanRun::Each(run), Scan::Each(plan)) => run.inner.park(&plan.inner, machine)?,
             (ScanRun::Any(run), Scan::Any(plan)) => {
                 if let Some(arm) = run.next.checked_sub(1).and_then(|arm| plan.arms.get(arm)) {
@@ -321,37 +330,51 @@ impl ScanRun {
 
 impl ModuleRun {
     fn open(plan: &ModuleScan, machine: &mut Machine<'_, '_>) -> Result<ModuleRun, Error> {
-        let mut arguments = Vec::with_capacity(plan.arguments.len());
-        for code in &plan.arguments {
-            arguments.push(match code {
-                Some(code) => {
-                    eval(machine, code)?;
-                    Some(machine.registers[code.result].clone())
-                }
-                None => None,
-            });
-        }
+        let arguments = arguments(plan, machine)?;
         let rows = machine.open_module(&plan.module, &arguments)?;
-        let arguments = arguments.into_iter().enumerate();
-        let arguments = arguments
-            .map(|(place, value)| value.unwrap_or_else(|| plan.module.default_argument(place)))
-            .collect();
         Ok(ModuleRun { rows, row: Vec::new(), arguments })
     }
 
     fn next(&mut self, plan: &ModuleScan, machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
         self.row.clear();
-        if !self.rows.next(&mut self.row, &machine.module_context()?)? {
-            return Ok(false);
+        let found = self.rows.next(&mut self.row, &machine.module_context()?)?;
+        if found {
+            put_row(plan, &self.row, &self.arguments, machine);
         }
-        for &(column, reg) in &plan.columns {
-            let value = match column.checked_sub(plan.visible) {
-                Some(argument) => self.arguments.get(argument),
-                None => self.row.get(column),
-            };
-            machine.registers[reg] = value.cloned().unwrap_or_default();
+        Ok(found)
+    }
+}
+
+/// The arguments of a module's call.
+pub(super) fn arguments(
+    plan: &ModuleScan,
+    machine: &mut Machine<'_, '_>,
+) -> Result<Vec<Option<Value>>, Error> {
+    let argument = |code: &Option<Code>| match code {
+        Some(code) => {
+            eval(machine, code)?;
+            Ok(Some(machine.registers[code.result].clone()))
         }
-        Ok(true)
+        None => Ok(None),
+    };
+    plan.arguments.iter().map(argument).collect()
+}
+
+/// Puts a row of a module into the registers: its values, then the arguments of the call.
+pub(super) fn put_row(
+    plan: &ModuleScan,
+    row: &[Value],
+    arguments: &[Option<Value>],
+    machine: &mut Machine<'_, '_>,
+) {
+    for &(column, reg) in &plan.columns {
+        machine.registers[reg] = match column.checked_sub(plan.visible) {
+            Some(place) => match arguments.get(place) {
+                Some(Some(value)) => value.clone(),
+                _ => plan.module.default_argument(place),
+            },
+            None => row.get(column).cloned().unwrap_or_default(),
+        };
     }
 }
 

@@ -14,9 +14,10 @@ use super::node::{
 };
 use super::pipeline::Pipeline;
 use super::pipeline_scan::{Carried, carry};
-use super::{GroupPlan, Level, Scan, WindowPlan};
+use super::{GroupPlan, Level, OperatorScan, Scan, WindowPlan};
 use crate::plan::{Code, Compiler, Reg};
 use crate::resolve::tree::Select;
+use crate::session::forced::ForcedCarrier;
 use crate::value::Collation;
 
 /// The demands of a select: rows of nested loops, then groups, windows, outputs, distinct rows.
@@ -101,7 +102,7 @@ impl Compiler {
             return node;
         }
         match carry(&mut draft, is_limited, self) {
-            Carried::Rows => loops(draft, output),
+            Carried::Rows => loops(draft, output, self),
             Carried::Outputs(row) => computed(draft, row, output),
             Carried::Groups(group) => grouped_columns(draft, group, output),
         }
@@ -169,9 +170,12 @@ fn computed(mut draft: SelectDraft, row: Box<[Option<usize>]>, output: Reg) -> N
 }
 
 /// Rows through registers.
-fn loops(mut draft: SelectDraft, output: Reg) -> Node {
-    let constant = std::mem::take(&mut draft.constant);
+fn loops(mut draft: SelectDraft, output: Reg, compiler: &Compiler) -> Node {
+    let mut constant = std::mem::take(&mut draft.constant);
     let mut levels = std::mem::take(&mut draft.levels);
+    if compiler.forced.allows(ForcedCarrier::Columns) {
+        levels = operators(&mut constant, levels);
+    }
     let node = match draft.group.take() {
         Some(plan) if plan.ordered => {
             let input = LoopsNode { constant, levels };
@@ -192,6 +196,35 @@ fn loops(mut draft: SelectDraft, output: Reg) -> Node {
         None => Node::Loops(Box::new(LoopsNode { constant, levels })),
     };
     outputs(draft, node, output)
+}
+
+/// Puts the operators of modules above the loops before them. Rows of outer joins without a match
+/// have calls of their own.
+fn operators(constant: &mut Vec<Code>, levels: Vec<Level>) -> Vec<Level> {
+    if levels.iter().any(|level| level.keeps_right) {
+        return levels;
+    }
+    let mut above: Vec<Level> = Vec::with_capacity(levels.len());
+    for mut level in levels {
+        let has_operator = match &level.scan {
+            Scan::Module(call) => call.module.operator().is_some(),
+            _ => false,
+        };
+        if !has_operator || level.keeps_left || above.is_empty() {
+            above.push(level);
+            continue;
+        }
+        let input = LoopsNode { constant: std::mem::take(constant), levels: above };
+        let kept: Vec<Reg> =
+            input.levels.iter().flat_map(|level| level.registers.iter().copied()).collect();
+        let Scan::Module(call) = std::mem::replace(&mut level.scan, Scan::Nothing) else {
+            unreachable!("a module has the operator");
+        };
+        level.registers.extend(&kept);
+        level.scan = Scan::Operator(Box::new(OperatorScan { input, call: *call, kept }));
+        above = vec![level];
+    }
+    above
 }
 
 /// True where the row taken by a recursion is the only source.

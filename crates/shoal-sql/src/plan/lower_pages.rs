@@ -457,6 +457,7 @@ impl Lowering {
             | Scan::Any(_)
             | Scan::Taken(_)
             | Scan::Module(_)
+            | Scan::Operator(_)
             | Scan::Virtual(_)
             | Scan::Nothing
             | Scan::Columns(_) => return None,

@@ -214,6 +214,8 @@ pub(crate) enum Scan {
     Taken(TakenScan),
     /// The rows of a module.
     Module(Box<ModuleScan>),
+    /// The rows of a module's operator, over the loops before.
+    Operator(Box<OperatorScan>),
     /// The rows of a virtual table.
     Virtual(Box<VirtualScan>),
     /// No rows at all.
@@ -235,6 +237,15 @@ pub(crate) struct ModuleScan {
     pub(crate) columns: Vec<(usize, Reg)>,
     /// How many of the columns are no arguments.
     pub(crate) visible: usize,
+}
+
+/// A module's operator above loops.
+#[derive(Debug)]
+pub(crate) struct OperatorScan {
+    pub(crate) input: node::LoopsNode,
+    pub(crate) call: ModuleScan,
+    /// The registers of the loops' sources: the row read behind the operator.
+    pub(crate) kept: Vec<Reg>,
 }
 
 /// A walk over a table by rowid.

@@ -299,8 +299,21 @@ impl Tree<'_> {
             scan => (node_of_scan(scan), query_of(scan)),
         };
         let filters = level.on.len() + level.filter.len();
-        let detail = detail(level.words.as_deref(), filters, "row by row");
-        let id = self.add(parent, node, detail, (Some(level.rows), measure));
+        let operator = match &level.scan {
+            Scan::Operator(scan) => scan.call.module.operator().map(|it| (it.name(), &scan.input)),
+            _ => None,
+        };
+        let mode = if operator.is_some() { "in batches" } else { "row by row" };
+        let mut detail = detail(level.words.as_deref(), filters, mode);
+        let mut rows = level.rows;
+        if let Some((name, _)) = operator {
+            detail = format!("{name}: {detail}");
+            rows = level.estimate;
+        }
+        let id = self.add(parent, node, detail, (Some(rows), measure));
+        if let Some((_, input)) = operator {
+            self.loops(input, None, id);
+        }
         if let Some(query) = query {
             self.query(query, id);
         }
@@ -401,6 +414,7 @@ fn node_of_scan(scan: &Scan) -> &'static str {
         Scan::Any(_) => "rowid list",
         Scan::Taken(_) => "taken row",
         Scan::Module(_) => "table function",
+        Scan::Operator(_) => "operator",
         Scan::Virtual(_) => "virtual table",
         Scan::Nothing => "nothing",
     }

@@ -56,6 +56,12 @@ pub trait Module: fmt::Debug + Send + Sync {
         false
     }
 
+    /// The node of plans answering the calls for many rows of a join together; `None` where
+    /// [`Module::open`] answers each call.
+    fn operator(&self) -> Option<&dyn Operator> {
+        None
+    }
+
     /// Begins to give rows. Missing arguments are `None`.
     ///
     /// # Errors
@@ -65,6 +71,56 @@ pub trait Module: fmt::Debug + Send + Sync {
         arguments: &[Option<Value>],
         context: &ModuleContext<'_>,
     ) -> Result<Box<dyn ModuleRows>, Error>;
+}
+
+/// A node of plans made by a module: rows go in, rows come out.
+///
+/// Where the arguments of a call are columns of tables joined before, the planner puts the node
+/// above that join. Rows of the join go in by batches, the calls' arguments as their columns; each
+/// row coming out belongs to one row of the batch. `EXPLAIN` shows the node and the join below it.
+///
+/// A call without tables before it, and a call at the right of an outer join, go to
+/// [`Module::open`]: both ways give the same rows.
+pub trait Operator: fmt::Debug + Send + Sync {
+    /// The word for the node in `EXPLAIN`.
+    fn name(&self) -> &str;
+
+    /// Most rows of a batch. A statement's first batches are smaller, for a `LIMIT` may end it.
+    fn batch_rows(&self) -> usize {
+        256
+    }
+
+    /// Begins a run.
+    ///
+    /// # Errors
+    /// The module's own; the statement ends with the error.
+    fn open(&self) -> Result<Box<dyn OperatorRows>, Error>;
+}
+
+/// A run of an [`Operator`].
+pub trait OperatorRows: fmt::Debug + Send {
+    /// Takes a batch: one list of arguments for each row, `None` for missing ones. Rows of the
+    /// batch before have all been given.
+    ///
+    /// # Errors
+    /// Refused arguments; the statement ends with the error.
+    fn take(
+        &mut self,
+        batch: &[Vec<Option<Value>>],
+        context: &ModuleContext<'_>,
+    ) -> Result<(), Error>;
+
+    /// Appends the next row's values to `row`, empty on entry, as [`ModuleRows::next`] does; gives
+    /// the place in the batch of the row it belongs to. Places never fall. `None` after the last
+    /// row of the batch.
+    ///
+    /// # Errors
+    /// The module's own; the statement ends with the error.
+    fn next(
+        &mut self,
+        row: &mut Vec<Value>,
+        context: &ModuleContext<'_>,
+    ) -> Result<Option<usize>, Error>;
 }
 
 /// The rows of a module on their way.
