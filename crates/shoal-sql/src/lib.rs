@@ -42,7 +42,7 @@ mod write;
 pub use authorize::{Access, Authorization};
 pub use connection::{Blob, Clause, Connection, Keeper, Statement, TableState};
 pub use error::{ConstraintKind, Error, NameKind, Raise};
-pub use functions::{Aggregate, ArgumentCount, FunctionFlags};
+pub use functions::{Aggregate, ArgumentCount, FunctionFlags, SubtypedFunction};
 pub use index_reader::IndexReader;
 pub use kept::{KeptReads, RowKeeper, Seen};
 pub use layer::{Layer, LayerRow, ViewBuilder};
@@ -57,8 +57,8 @@ pub use schema::{
 };
 pub use schema::{
     ConstraintOp, Definition, IndexChoice, IndexConstraint, IndexOrder, IndexRequest, OnConflict,
-    ShadowRows, ShadowTable, TableModule, TableReads, TableWrites, Taken, VirtualColumn,
-    VirtualCursor, VirtualDefinition, VirtualRow, VirtualTable, VirtualWriter,
+    ShadowBlob, ShadowRows, ShadowTable, TableModule, TableReads, TableWrites, Taken,
+    VirtualColumn, VirtualCursor, VirtualDefinition, VirtualRow, VirtualTable, VirtualWriter,
 };
 #[doc(hidden)]
 pub use session::forced::{Forced, ForcedAccess, ForcedCarrier, ForcedChoice, ForcedJoin};

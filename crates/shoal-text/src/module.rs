@@ -341,7 +341,7 @@ impl VirtualTable for TextTable {
         };
         let taken =
             uses.iter().map(|&(constraint, _, is_exact)| Taken { constraint, is_exact }).collect();
-        Ok(Some(IndexChoice { number, text, taken, cost, rows, is_ordered }))
+        Ok(Some(IndexChoice { number, text, taken, cost, rows, is_ordered, limit: None }))
     }
 
     fn open(&self) -> Result<Box<dyn VirtualCursor>, Error> {

@@ -7,7 +7,7 @@ use shoal_store::OwnCollation;
 
 use super::{Connection, Plans};
 use crate::Error;
-use crate::functions::{Aggregate, ArgumentCount, FunctionFlags};
+use crate::functions::{Aggregate, ArgumentCount, FunctionFlags, SubtypedFunction};
 use crate::value::Value;
 
 /// The longest name of a function, in bytes, as in SQLite.
@@ -58,6 +58,24 @@ impl Connection {
         let count = checked(name, arguments.into())?;
         let body = Arc::new(move |arguments: &[Value]| function(arguments).map(R::into));
         self.schemas.own.add_scalar(name, count, flags, body);
+        self.plan_again();
+        Ok(())
+    }
+
+    /// Makes a function with subtypes known to the statements of this connection, in the way of
+    /// [`Connection::create_function`].
+    ///
+    /// # Errors
+    /// As [`Connection::create_function`].
+    pub fn create_subtyped_function(
+        &mut self,
+        name: &str,
+        arguments: impl Into<ArgumentCount>,
+        flags: FunctionFlags,
+        function: impl SubtypedFunction,
+    ) -> Result<(), Error> {
+        let count = checked(name, arguments.into())?;
+        self.schemas.own.add_subtyped(name, count, flags, Arc::new(function));
         self.plan_again();
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use super::Machine;
 use super::eval;
+use super::query::all;
 use crate::Error;
 use crate::plan::{Reg, VirtualScan};
 use crate::resolve::tree::{AUXILIARY, ROWID};
@@ -13,6 +14,8 @@ use crate::value::Value;
 pub(super) struct VirtualRun {
     cursor: Box<dyn VirtualCursor>,
     arguments: Vec<Value>,
+    /// How many rows are still wanted, where the choice has a limit.
+    left: Option<u64>,
 }
 
 impl VirtualRun {
@@ -21,7 +24,7 @@ impl VirtualRun {
         machine: &mut Machine<'_, '_>,
     ) -> Result<VirtualRun, Error> {
         let cursor = plan.table.instance.open()?;
-        let mut run = VirtualRun { cursor, arguments: Vec::new() };
+        let mut run = VirtualRun { cursor, arguments: Vec::new(), left: None };
         run.open_again(plan, machine)?;
         Ok(run)
     }
@@ -41,6 +44,8 @@ impl VirtualRun {
                 None => value,
             });
         }
+        let wanted = plan.choice.limit.and_then(|place| self.arguments.get(place));
+        self.left = wanted.map(|wanted| u64::try_from(wanted.to_int()).unwrap_or(0));
         let reads = machine.table_reads(plan.table.table.database)?;
         self.cursor.filter(&plan.choice, &self.arguments, &reads)
     }
@@ -50,11 +55,22 @@ impl VirtualRun {
         plan: &VirtualScan,
         machine: &mut Machine<'_, '_>,
     ) -> Result<bool, Error> {
-        let found = self.cursor.next(&machine.table_reads(plan.table.table.database)?)?;
-        if found {
+        loop {
+            if self.left == Some(0) {
+                return Ok(false);
+            }
+            if !self.cursor.next(&machine.table_reads(plan.table.table.database)?)? {
+                return Ok(false);
+            }
             self.load(plan, &plan.early, machine)?;
+            if !all(&plan.conditions, machine)? {
+                continue;
+            }
+            if let Some(left) = &mut self.left {
+                *left -= 1;
+            }
+            return Ok(true);
         }
-        Ok(found)
     }
 
     /// Reads columns of the row.

@@ -25,7 +25,7 @@ use crate::value::{Collation, GLOB, LIKE, Pattern, Value, ValueRef, text_of};
 
 pub(crate) use aggregate::{AggregateFunction, AggregateState, ForEach};
 pub(crate) use json::{Walk, walk};
-pub use own::{Aggregate, ArgumentCount, FunctionFlags};
+pub use own::{Aggregate, ArgumentCount, FunctionFlags, SubtypedFunction};
 pub(crate) use own::{Aggregation, Own, Scalar, Shared};
 pub(crate) use window::{WindowFunction, window_function};
 
@@ -71,6 +71,7 @@ enum Body {
     Text(Append),
     /// The program's own, and its name.
     Own(String, own::Body),
+    Subtyped(own::Subtyped),
 }
 
 /// Appends the text result for borrowed values to other bytes; false for a NULL result. Bytes
@@ -179,7 +180,7 @@ impl ScalarFunction {
     pub(crate) fn append(&self) -> Option<Append> {
         match self.body {
             Body::Text(append) => Some(append),
-            Body::Value(_) | Body::Own(..) => None,
+            Body::Value(_) | Body::Own(..) | Body::Subtyped(_) => None,
         }
     }
 
@@ -219,6 +220,23 @@ impl ScalarFunction {
         function
     }
 
+    /// A function of the program's own for arguments with subtypes.
+    fn subtyped(subtyped: own::Subtyped, arguments: Arguments, flags: FunctionFlags) -> Self {
+        let returns_json = subtyped.result() == b'J';
+        let mut function = ScalarFunction::with("", arguments, Body::Subtyped(subtyped));
+        function.deterministic = flags.deterministic;
+        function.returns_json = returns_json;
+        function
+    }
+
+    /// The subtype of the results, 0 for none.
+    pub(crate) fn subtype(&self) -> u8 {
+        match &self.body {
+            Body::Subtyped(function) => function.result(),
+            _ => 0,
+        }
+    }
+
     /// The name of a built-in function, in small letters: callers tell its meaning by the name.
     /// Empty for the program's own.
     pub(crate) fn name(&self) -> &'static str {
@@ -233,14 +251,18 @@ impl ScalarFunction {
         match &self.body {
             Body::Value(body) => body(arguments, env),
             Body::Text(append) => text_of_call(*append, arguments, env),
-            Body::Own(_, body) => match body(arguments)? {
-                Value::Real(real) => Ok(Value::real(real)),
-                Value::Text(bytes) | Value::Blob(bytes) if bytes.len() > LENGTH_MAX => {
-                    Err(too_big())
-                }
-                value => Ok(value),
-            },
+            Body::Own(_, body) => checked_result(body(arguments)?),
+            Body::Subtyped(function) => checked_result(function.call(arguments)?),
         }
+    }
+}
+
+/// The result of a program's own function: no NaN, no text or blob of too many bytes.
+fn checked_result(value: Value) -> Result<Value, Error> {
+    match value {
+        Value::Real(real) => Ok(Value::real(real)),
+        Value::Text(bytes) | Value::Blob(bytes) if bytes.len() > LENGTH_MAX => Err(too_big()),
+        value => Ok(value),
     }
 }
 
@@ -291,6 +313,7 @@ impl fmt::Debug for ScalarFunction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.body {
             Body::Own(name, _) => name,
+            Body::Subtyped(function) => &function.name,
             Body::Value(_) | Body::Text(_) => self.name,
         })
     }

@@ -5,7 +5,8 @@ use std::ops::{BitOr, Deref};
 use std::sync::Arc;
 
 use super::{
-    AggregateFunction, Arguments, Function, LookupError, ScalarFunction, lookup as built_in,
+    AggregateFunction, Arguments, Body as FunctionBody, Function, LookupError, ScalarFunction,
+    lookup as built_in,
 };
 use crate::Error;
 use crate::authorize::Authorizer;
@@ -88,6 +89,49 @@ pub trait Aggregate: Send + Sync + 'static {
 
     /// Takes back the first of the rows in the state.
     fn undo(&self, _state: &mut Self::State, _arguments: &[Value]) {}
+}
+
+/// A function of the program's own with subtypes
+/// ([`Connection::create_subtyped_function`](crate::Connection::create_subtyped_function)): numbers
+/// from 1 to 255 on texts and blobs, known when a statement is prepared.
+///
+/// A call of such a function has the subtype that [`SubtypedFunction::result`] tells, a column of a
+/// virtual table that of [`VirtualColumn::subtype`](crate::VirtualColumn). Parameters, columns of
+/// other tables and all other expressions have subtype 0.
+pub trait SubtypedFunction: Send + Sync + 'static {
+    /// The subtype of the result for arguments with these subtypes.
+    fn result(&self, subtypes: &[u8]) -> u8;
+
+    /// The function's value; there are as many subtypes as arguments.
+    ///
+    /// # Errors
+    /// The function's own; the statement ends with the error.
+    fn call(&self, arguments: &[Value], subtypes: &[u8]) -> Result<Value, Error>;
+}
+
+/// Such a function for arguments of certain subtypes.
+#[derive(Clone)]
+pub(crate) struct Subtyped {
+    pub(crate) name: String,
+    function: Arc<dyn SubtypedFunction>,
+    subtypes: Arc<[u8]>,
+}
+
+impl Subtyped {
+    pub(crate) fn result(&self) -> u8 {
+        self.function.result(&self.subtypes)
+    }
+
+    pub(crate) fn call(&self, arguments: &[Value]) -> Result<Value, Error> {
+        match self.subtypes.len() == arguments.len() {
+            true => self.function.call(arguments, &self.subtypes),
+            false => self.function.call(arguments, &vec![0; arguments.len()]),
+        }
+    }
+
+    fn is(&self, other: &Subtyped) -> bool {
+        Arc::ptr_eq(&self.function, &other.function) && self.subtypes == other.subtypes
+    }
 }
 
 pub(crate) type Body = Arc<dyn Fn(&[Value]) -> Result<Value, Error> + Send + Sync>;
@@ -196,9 +240,25 @@ impl Scalar {
     pub(crate) fn is(&self, other: &Scalar) -> bool {
         match (self, other) {
             (Shared::BuiltIn(a), Shared::BuiltIn(b)) => a.name() == b.name(),
-            (Shared::Own(a), Shared::Own(b)) => Arc::ptr_eq(a, b),
+            (Shared::Own(a), Shared::Own(b)) => match (&a.body, &b.body) {
+                (FunctionBody::Subtyped(a), FunctionBody::Subtyped(b)) => a.is(b),
+                _ => Arc::ptr_eq(a, b),
+            },
             _ => false,
         }
+    }
+
+    /// True for a function to be told the subtypes of its arguments.
+    pub(crate) fn is_subtyped(&self) -> bool {
+        matches!(self.body, FunctionBody::Subtyped(_))
+    }
+
+    /// The same function for arguments with these subtypes.
+    pub(crate) fn of_subtypes(&self, subtypes: Vec<u8>) -> Scalar {
+        let FunctionBody::Subtyped(known) = &self.body else { return self.clone() };
+        let subtyped = Subtyped { subtypes: subtypes.into(), ..known.clone() };
+        let flags = FunctionFlags { deterministic: self.deterministic, ..FunctionFlags::NONE };
+        Shared::Own(Arc::new(ScalarFunction::subtyped(subtyped, self.arguments, flags)))
     }
 }
 
@@ -230,6 +290,24 @@ impl Own {
         body: Body,
     ) {
         let function = ScalarFunction::own(name, arguments_of(count), flags, body);
+        self.add(name, count, flags, Function::Scalar(Shared::Own(Arc::new(function))));
+    }
+
+    /// Adds a scalar function with subtypes, in the place of one of the same name and number of
+    /// arguments.
+    pub(crate) fn add_subtyped(
+        &mut self,
+        name: &str,
+        count: ArgumentCount,
+        flags: FunctionFlags,
+        function: Arc<dyn SubtypedFunction>,
+    ) {
+        let subtypes = match count {
+            ArgumentCount::Exactly(count) => vec![0; count],
+            ArgumentCount::Any => Vec::new(),
+        };
+        let subtyped = Subtyped { name: name.to_owned(), function, subtypes: subtypes.into() };
+        let function = ScalarFunction::subtyped(subtyped, arguments_of(count), flags);
         self.add(name, count, flags, Function::Scalar(Shared::Own(Arc::new(function))));
     }
 

@@ -503,7 +503,7 @@ impl Compiler {
     /// The level as it runs, now that it is known which columns anything reads.
     fn level(
         &mut self,
-        draft: Draft<'_>,
+        mut draft: Draft<'_>,
         sources: &[Source],
         descending: bool,
         ends_early: bool,
@@ -564,7 +564,19 @@ impl Compiler {
             (_, SourceKind::Virtual(source), _) => {
                 let (early, late): (Vec<_>, Vec<_>) =
                     columns.iter().copied().partition(|(column, _)| draft.early.contains(column));
-                let scan = self.virtual_scan(&source.table, draft.found, early, late);
+                let mut scan = self.virtual_scan(&source.table, draft.found, early, late);
+                if let Scan::Virtual(scan) = &mut scan
+                    && scan.choice.limit.is_some()
+                {
+                    let others = !(1 << draft.place);
+                    let codes = std::mem::take(&mut draft.filter_codes);
+                    for (expr, code) in draft.filter.iter().zip(codes) {
+                        match reads_of(expr, sources) & others == 0 {
+                            true => scan.conditions.push(code),
+                            false => draft.filter_codes.push(code),
+                        }
+                    }
+                }
                 (scan, Loads::default())
             }
             (compiled, SourceKind::Table(table), _) => {

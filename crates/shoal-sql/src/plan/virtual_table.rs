@@ -34,6 +34,9 @@ pub(crate) struct VirtualScan {
     pub(crate) late: Vec<(usize, Reg)>,
     /// The auxiliary functions behind the columns from [`AUXILIARY`] on.
     pub(crate) calls: Vec<(usize, Vec<Code>)>,
+    /// The conditions on this table alone that its rows meet before they count towards the
+    /// choice's limit; empty without a limit.
+    pub(crate) conditions: Vec<Code>,
 }
 
 /// A virtual table's way, compiled.
@@ -139,7 +142,12 @@ impl<'e> Offer<'e> {
             Expr::Const(value) => Some(value.clone()),
             _ => None,
         };
-        let constraint = IndexConstraint { column, op, is_argument: term.is_none(), value: known };
+        let subtype = match value {
+            Expr::Call { function, .. } => function.subtype(),
+            _ => 0,
+        };
+        let is_argument = term.is_none();
+        let constraint = IndexConstraint { column, op, is_argument, value: known, subtype };
         Offer { constraint, term, value, affinity }
     }
 }
@@ -286,6 +294,8 @@ impl Compiler {
             return Scan::Nothing;
         };
         let table = Arc::clone(table);
-        Scan::Virtual(Box::new(VirtualScan { table, choice, arguments, early, late, calls }))
+        let conditions = Vec::new();
+        let scan = VirtualScan { table, choice, arguments, early, late, calls, conditions };
+        Scan::Virtual(Box::new(scan))
     }
 }

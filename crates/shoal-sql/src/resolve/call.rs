@@ -5,7 +5,7 @@ use super::collation::Coll;
 use super::expr::{Bound, PLAIN_EQUAL};
 use super::scope::Clause;
 use super::select::ANY_CLASS;
-use super::tree::{Aggregate, Expr, Key, OrderKey};
+use super::tree::{Aggregate, Body, Expr, Key, OrderKey};
 use crate::Error;
 use crate::authorize::Access;
 use crate::error::NameKind;
@@ -225,6 +225,10 @@ impl<'a> Resolver<'a> {
         }
         let mut arguments: Vec<Expr> = bound.into_iter().map(|argument| argument.expr).collect();
         let json = self.json_arguments(function.name(), &mut arguments);
+        let function = match function.is_subtyped() {
+            true => function.of_subtypes(arguments.iter().map(|it| self.subtype(it)).collect()),
+            false => function,
+        };
         let collation = self.used(collation, COMPARING.contains(&function.name()))?;
         let call = Expr::Call { function, arguments, collation, json };
         Ok(Bound::with(call, kept))
@@ -261,6 +265,31 @@ impl<'a> Resolver<'a> {
             }
         }
         json
+    }
+
+    /// The subtype of an expression's values, 0 where none is known.
+    fn subtype(&self, expr: &Expr) -> u8 {
+        let first = |parts: &mut dyn Iterator<Item = &Expr>| {
+            parts.map(|part| self.subtype(part)).find(|subtype| *subtype > 0).unwrap_or(0)
+        };
+        match expr {
+            Expr::Call { function, .. } => function.subtype(),
+            Expr::Column { source, column } => {
+                let known = self.virtual_sources.iter().find(|(known, ..)| known == source);
+                let column = known.and_then(|(_, table, _)| table.instance.columns().get(*column));
+                column.map_or(0, |column| column.subtype)
+            }
+            Expr::Plus(inner) => self.subtype(inner),
+            Expr::Coalesce(parts) => first(&mut parts.iter()),
+            Expr::Case { branches, otherwise, .. } => {
+                first(&mut branches.iter().map(|(_, _, then)| then).chain(otherwise.as_deref()))
+            }
+            Expr::Scalar(query) => match &query.body {
+                Body::Select(select) => select.outputs.first().map_or(0, |it| self.subtype(it)),
+                _ => 0,
+            },
+            _ => 0,
+        }
     }
 
     /// True where an expression's text is JSON made by a function.

@@ -27,8 +27,8 @@ pub(crate) use txns::{AttachedSnapshots, Snapshot, Txns};
 pub(crate) use virtual_table::{Connected, Parts, TableModules, VirtualWriters};
 pub use virtual_table::{
     ConstraintOp, Definition, IndexChoice, IndexConstraint, IndexOrder, IndexRequest, OnConflict,
-    ShadowRows, ShadowTable, TableModule, TableReads, TableWrites, Taken, VirtualColumn,
-    VirtualCursor, VirtualDefinition, VirtualRow, VirtualTable, VirtualWriter,
+    ShadowBlob, ShadowRows, ShadowTable, TableModule, TableReads, TableWrites, Taken,
+    VirtualColumn, VirtualCursor, VirtualDefinition, VirtualRow, VirtualTable, VirtualWriter,
 };
 
 use crate::functions::Own;

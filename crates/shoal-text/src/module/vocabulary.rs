@@ -103,7 +103,7 @@ impl VirtualTable for VocabularyTable {
         }
         let is_ordered =
             matches!(request.order, [order] if order.column == Some(0) && !order.descending);
-        Ok(Some(IndexChoice { number: 0, text, taken, cost, rows, is_ordered }))
+        Ok(Some(IndexChoice { text, taken, cost, rows, is_ordered, ..IndexChoice::default() }))
     }
 
     fn open(&self) -> Result<Box<dyn VirtualCursor>, Error> {

@@ -6,6 +6,7 @@
 //! This crate knows no module; the crates above register theirs
 //! ([`Connection::register_table_module`](crate::Connection::register_table_module)).
 
+mod indexed;
 mod shadow;
 mod writers;
 
@@ -14,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 
 use shoal_store::{Pgno, Transaction};
 
-pub use shadow::{ShadowRows, ShadowTable};
+pub use shadow::{ShadowBlob, ShadowRows, ShadowTable};
 pub(crate) use writers::{Parts, VirtualWriters};
 
 use super::{Schema, Snapshot, Table, Txns, view_table};
@@ -78,17 +79,21 @@ pub struct VirtualColumn {
     /// True for a column left out by `*` and by an `INSERT` without a list, given in parentheses
     /// behind the table's name or by its own name.
     pub hidden: bool,
+    /// The subtype of the column's values for functions that look at one
+    /// ([`SubtypedFunction`](crate::SubtypedFunction)); 0 for none.
+    pub subtype: u8,
 }
 
 impl VirtualColumn {
     /// A column of `*`.
     pub fn new(name: impl Into<String>, declared_type: impl Into<String>) -> VirtualColumn {
-        VirtualColumn { name: name.into(), declared_type: declared_type.into(), hidden: false }
+        let (name, declared_type) = (name.into(), declared_type.into());
+        VirtualColumn { name, declared_type, hidden: false, subtype: 0 }
     }
 
     /// A hidden column.
     pub fn hidden(name: impl Into<String>) -> VirtualColumn {
-        VirtualColumn { name: name.into(), declared_type: String::new(), hidden: true }
+        VirtualColumn { hidden: true, ..VirtualColumn::new(name, "") }
     }
 }
 
@@ -166,6 +171,8 @@ pub struct IndexConstraint {
     pub is_argument: bool,
     /// The value, where the statement's text has one.
     pub value: Option<Value>,
+    /// The subtype of the value, where a function makes it; else 0.
+    pub subtype: u8,
 }
 
 /// How a column relates to a value.
@@ -218,6 +225,9 @@ pub struct IndexChoice {
     pub rows: f64,
     /// True where rows come in the order of the request.
     pub is_ordered: bool,
+    /// The place in `taken` of the number of rows wanted of the table: the scan ends once so many
+    /// rows met all conditions on this table alone, conditions not taken among them.
+    pub limit: Option<usize>,
 }
 
 /// A constraint in use.
@@ -405,6 +415,31 @@ impl<'a> TableReads<'a> {
     /// [`Error::Store`].
     pub fn rows(&self, table: &ShadowTable) -> Result<ShadowRows<'a>, Error> {
         ShadowRows::new(table, self.txns.of(self.database)?)
+    }
+
+    /// The number of the state that is read, unique within this process and equal for equal
+    /// states: a key of what is kept of shadow tables from statement to statement. `None` within
+    /// a transaction that writes.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] outside of a transaction.
+    pub fn state(&self) -> Result<Option<u64>, Error> {
+        let transaction = self.txns.of(self.database)?;
+        Ok((!transaction.is_writer()).then(|| transaction.state_id()))
+    }
+
+    /// True where the file keeps its texts as UTF-16: columns of shadow tables are then bytes of
+    /// that encoding.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] outside of a transaction.
+    pub fn is_utf16(&self) -> Result<bool, Error> {
+        Ok(self.txns.of(self.database)?.utf16().is_some())
+    }
+
+    /// The bytes that the statement may still keep in memory; `None` without a limit.
+    pub fn memory_left(&self) -> Option<u64> {
+        self.session.budget().map(|budget| budget.left())
     }
 
     /// The transactions of all databases, for queries in modules above.

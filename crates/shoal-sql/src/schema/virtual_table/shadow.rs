@@ -3,9 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use shoal_store::{IndexCursor, KeyOrder, Record, TableCursor, Transaction, encode_record};
+use shoal_store::{
+    FoundValue, IndexCursor, KeyOrder, Record, TableCursor, Transaction, ValueBytes, encode_record,
+};
 
-use super::TableWrites;
+use super::{TableReads, TableWrites};
 use crate::Error;
 use crate::error::NameKind;
 use crate::schema::{Object, Schema, Table};
@@ -14,7 +16,7 @@ use crate::value::ValueRef;
 /// An ordinary table holding a part of a virtual table. Good for one version of the schema.
 #[derive(Clone)]
 pub struct ShadowTable {
-    table: Arc<Table>,
+    pub(super) table: Arc<Table>,
     order: KeyOrder,
 }
 
@@ -65,15 +67,18 @@ impl ShadowTable {
         }
     }
 
-    /// Refuses tables with more than their own b-tree.
+    /// Refuses tables with triggers, and with indexes but those of constraints on plain columns.
     fn check_plain(&self) -> Result<(), Error> {
-        match self.table.indexes.is_empty() && self.table.triggers.list.is_empty() {
+        let is_plain = self.table.triggers.list.is_empty()
+            && self.table.indexes.iter().all(|index| super::indexed::is_plain(index))
+            && (self.table.indexes.is_empty() || !self.table.without_rowid);
+        match is_plain {
             true => Ok(()),
             false => Err(self.fault("a part of a virtual table has indexes or triggers")),
         }
     }
 
-    fn fault(&self, why: &str) -> Error {
+    pub(super) fn fault(&self, why: &str) -> Error {
         Error::Schema { object: self.table.name.clone(), why: why.to_owned() }
     }
 }
@@ -242,7 +247,8 @@ impl TableWrites<'_> {
     /// rowid's other name is not looked at. Columns' affinities are not applied.
     ///
     /// # Errors
-    /// [`Error::Store`]; a table without rowid, or with indexes or triggers.
+    /// [`Error::Store`]; a table without rowid, with triggers, or with indexes of more than plain
+    /// columns; [`Error::Constraint`] for a value that a UNIQUE constraint finds in another row.
     pub fn insert(
         &mut self,
         table: &ShadowTable,
@@ -251,6 +257,10 @@ impl TableWrites<'_> {
     ) -> Result<(), Error> {
         table.check_kind(false)?;
         table.check_plain()?;
+        if !table.table.indexes.is_empty() {
+            self.remove_entries(table, rowid)?;
+            self.add_entries(table, rowid, values)?;
+        }
         self.record.clear();
         let format = self.transaction.header().schema_format;
         let alias = table.table.rowid_alias;
@@ -270,6 +280,9 @@ impl TableWrites<'_> {
     pub fn delete(&mut self, table: &ShadowTable, rowid: i64) -> Result<bool, Error> {
         table.check_kind(false)?;
         table.check_plain()?;
+        if !table.table.indexes.is_empty() {
+            self.remove_entries(table, rowid)?;
+        }
         Ok(self.transaction.table_delete(table.table.root, rowid)?)
     }
 
@@ -325,5 +338,75 @@ impl TableWrites<'_> {
                 last.checked_add(1).ok_or_else(|| Error::runtime("database or disk is full"))
             }
         }
+    }
+}
+
+/// The bytes of a text or blob in a row of a shadow table, to be read and overwritten in pieces.
+/// Good until anything else changes the table's rows; the length stays.
+#[derive(Debug)]
+pub struct ShadowBlob(ValueBytes);
+
+impl ShadowBlob {
+    /// The number of bytes.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// True without bytes.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl TableReads<'_> {
+    /// The bytes in a column of a row, by the column's place in the definition; `None` for a row
+    /// that is missing, and for a value that is neither text nor blob. For tables with rowids.
+    ///
+    /// # Errors
+    /// [`Error::Store`]; a table without rowid.
+    pub fn blob(
+        &self,
+        table: &ShadowTable,
+        rowid: i64,
+        column: usize,
+    ) -> Result<Option<ShadowBlob>, Error> {
+        table.check_kind(false)?;
+        let known = table.table.columns.get(column);
+        let Some(place) = known.and_then(|column| column.stored) else { return Ok(None) };
+        let transaction = self.txns.of(self.database)?;
+        Ok(match transaction.find_value(table.table.root, rowid, place)? {
+            Some(FoundValue::Bytes(value)) => Some(ShadowBlob(value)),
+            _ => None,
+        })
+    }
+
+    /// Fills `out` with the bytes of a value from `offset` on.
+    ///
+    /// # Errors
+    /// [`Error::Store`]; bytes past the value's end.
+    pub fn read_blob(
+        &self,
+        blob: &mut ShadowBlob,
+        offset: usize,
+        out: &mut [u8],
+    ) -> Result<(), Error> {
+        Ok(self.txns.of(self.database)?.read_value(&mut blob.0, offset, out)?)
+    }
+}
+
+impl TableWrites<'_> {
+    /// Overwrites the bytes of a value from `offset` on; no index may have the column.
+    ///
+    /// Cost: the pages the bytes lie on.
+    ///
+    /// # Errors
+    /// [`Error::Store`]; bytes past the value's end.
+    pub fn write_blob(
+        &mut self,
+        blob: &mut ShadowBlob,
+        offset: usize,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
+        Ok(self.transaction.write_value(&mut blob.0, offset, bytes)?)
     }
 }
