@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use shoal_sql::{Connection, Error};
 
-/// Makes the virtual tables of a file usable by a connection: FTS5's tables and R-Trees.
+/// Makes the virtual tables of a file usable by a connection: FTS5's tables, R-Trees, and
+/// vectors with their functions.
 ///
 /// # Errors
 /// None but a name refused by the connection.
 pub fn register_modules(connection: &mut Connection) -> Result<(), Error> {
     connection.register_table_module(Arc::new(shoal_text::TextModule));
     connection.register_table_module(Arc::new(shoal_text::VocabularyModule));
-    shoal_rtree::register(connection)
+    shoal_rtree::register(connection)?;
+    shoal_vector::register(connection)
 }

@@ -1,0 +1,65 @@
+//! `PRAGMA integrity_check` of a table: rows and chunks name each other.
+
+use shoal_sql::{Error, TableReads};
+
+use crate::shadow::Parts;
+
+/// The most faults that are told.
+const FAULTS_MAX: usize = 100;
+
+/// Looks for faults, a sentence for each.
+///
+/// # Errors
+/// Errors of the file.
+pub(crate) fn faults(parts: &Parts, reads: &TableReads<'_>) -> Result<Vec<String>, Error> {
+    let mut faults = Vec::new();
+    let mut rows = 0_u64;
+    for number in 0..parts.vectors.len() {
+        let found = parts.each_block(
+            number,
+            reads,
+            |_| Ok(true),
+            |block| {
+                if number > 0 {
+                    return Ok(true);
+                }
+                for (slot, rowid) in block.slots.iter().zip(&block.rowids) {
+                    rows += 1;
+                    let place = parts.place(*rowid, reads)?;
+                    let is_there = place.is_some_and(|place| {
+                        place.chunk == block.chunk && place.slot == usize::from(*slot)
+                    });
+                    if !is_there {
+                        let chunk = block.chunk;
+                        faults.push(format!("slot {slot} of chunk {chunk} is of no row {rowid}"));
+                    }
+                    if faults.len() >= FAULTS_MAX {
+                        return Ok(false);
+                    }
+                }
+                for (number, kind) in parts.definition.metadata().enumerate() {
+                    parts.metadata_of((number, kind), &block, reads)?;
+                }
+                Ok(true)
+            },
+        );
+        match found {
+            Err(Error::CorruptVirtual { why, .. }) => faults.push(why),
+            found => found?,
+        }
+    }
+    if faults.is_empty() {
+        let mut known = 0;
+        let mut cursor = reads.rows(&parts.rowids)?;
+        let mut found = cursor.first()?;
+        while found {
+            known += 1;
+            found = cursor.next()?;
+        }
+        if known != rows {
+            faults.push(format!("{known} rows have a key, {rows} a place in a chunk"));
+        }
+    }
+    let name = &parts.definition.name;
+    Ok(faults.into_iter().map(|fault| format!("vec0 table {name}: {fault}")).collect())
+}

@@ -1,0 +1,231 @@
+//! Exact search: the nearest rows of a table, from chunks in the file or from a copy in memory.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rayon::prelude::*;
+use shoal_sql::{Error, TableReads};
+
+use crate::distance::{Metric, Query};
+use crate::filter::Filter;
+use crate::isa::Isa;
+use crate::shadow::{Block, Parts};
+use crate::vector::Vector;
+
+/// Bytes of vectors from which several cores search faster than one.
+const PARALLEL_FROM: u64 = 4 << 20;
+
+/// A row and its distance. Rows without one (NaN) come last, equal ones by rowid.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hit {
+    pub(crate) distance: f32,
+    pub(crate) rowid: i64,
+}
+
+impl Ord for Hit {
+    fn cmp(&self, other: &Hit) -> Ordering {
+        let by_distance = match (self.distance.is_nan(), other.distance.is_nan()) {
+            (false, false) => self.distance.partial_cmp(&other.distance).unwrap_or(Ordering::Equal),
+            (is_nan, other_is) => is_nan.cmp(&other_is),
+        };
+        by_distance.then(self.rowid.cmp(&other.rowid))
+    }
+}
+
+impl PartialOrd for Hit {
+    fn partial_cmp(&self, other: &Hit) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Hit {
+    fn eq(&self, other: &Hit) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Hit {}
+
+/// The nearest rows so far: at most `wanted`, the farthest on top.
+#[derive(Clone, Debug)]
+pub(crate) struct Nearest {
+    wanted: usize,
+    heap: BinaryHeap<Hit>,
+}
+
+impl Nearest {
+    pub(crate) fn new(wanted: usize) -> Nearest {
+        Nearest { wanted, heap: BinaryHeap::new() }
+    }
+
+    /// Keeps a row if it is among the nearest.
+    #[inline]
+    pub(crate) fn push(&mut self, hit: Hit) {
+        if self.heap.len() < self.wanted {
+            self.heap.push(hit);
+        } else if let Some(mut farthest) = self.heap.peek_mut()
+            && hit < *farthest
+        {
+            *farthest = hit;
+        }
+    }
+
+    /// The distance beyond which no row is wanted any more.
+    fn bound(&self) -> f32 {
+        match self.heap.peek() {
+            Some(farthest) if self.heap.len() == self.wanted => farthest.distance,
+            _ => f32::NAN,
+        }
+    }
+
+    fn merge(mut self, other: Nearest) -> Nearest {
+        other.heap.into_iter().for_each(|hit| self.push(hit));
+        self
+    }
+
+    /// The rows, the nearest first.
+    pub(crate) fn sorted(self) -> Vec<Hit> {
+        self.heap.into_sorted_vec()
+    }
+}
+
+/// The nearest rows of one block among those held.
+fn search_block(
+    query: &Query,
+    filter: &Filter,
+    block: &Block,
+    held: Option<&[bool]>,
+    nearest: &mut Nearest,
+) {
+    let mut distances = vec![0.0; block.rowids.len()];
+    match held {
+        // Few rows: the distances of those alone.
+        Some(held) if held.iter().filter(|held| **held).count() * 4 < held.len() => {
+            for (row, _) in held.iter().enumerate().filter(|(_, held)| **held) {
+                query.distances(&block.rows, &block.squares, row, &mut distances[row..=row]);
+            }
+        }
+        _ => query.distances(&block.rows, &block.squares, 0, &mut distances),
+    }
+    for (row, distance) in distances.into_iter().enumerate() {
+        // A bound of NaN keeps everything.
+        let is_near = !(distance > nearest.bound());
+        if is_near && held.is_none_or(|held| held[row]) && filter.allows(distance) {
+            nearest.push(Hit { distance, rowid: block.rowids[row] });
+        }
+    }
+}
+
+/// A vector column in memory, as of one state of the file.
+#[derive(Debug)]
+struct Resident {
+    state: u64,
+    blocks: Vec<Block>,
+    bytes: u64,
+}
+
+/// The copies of a table's vector columns, one for each.
+#[derive(Debug, Default)]
+pub(crate) struct Residents(Vec<Mutex<Option<Arc<Resident>>>>);
+
+impl Residents {
+    pub(crate) fn new(columns: usize) -> Residents {
+        Residents((0..columns).map(|_| Mutex::default()).collect())
+    }
+
+    /// The copy of a column as it is read now: the one there is, or a new one. `None` within a
+    /// transaction that writes, and for columns larger than the limit on memory.
+    fn of(
+        &self,
+        parts: &Parts,
+        number: usize,
+        query: &Query,
+        reads: &TableReads<'_>,
+    ) -> Result<Option<Arc<Resident>>, Error> {
+        let (Some(state), Some(kept)) = (reads.state()?, self.0.get(number)) else {
+            return Ok(None);
+        };
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = reads.memory_left().unwrap_or(u64::MAX);
+        if let Some(known) = kept.as_ref().filter(|known| known.state == state) {
+            return Ok((known.bytes <= room).then(|| Arc::clone(known)));
+        }
+        *kept = None;
+        let mut resident = Resident { state, blocks: Vec::new(), bytes: 0 };
+        let mut fits = true;
+        parts.each_block(
+            number,
+            reads,
+            |_| Ok(true),
+            |mut block| {
+                if query.metric == Metric::Cosine {
+                    block.squares = vec![0.0; block.rowids.len()];
+                    query.squares_of(&block.rows, 0, &mut block.squares);
+                }
+                resident.bytes += block.bytes();
+                resident.blocks.push(block);
+                fits = resident.bytes <= room;
+                Ok(fits)
+            },
+        )?;
+        if fits {
+            *kept = Some(Arc::new(resident));
+        }
+        Ok(kept.clone())
+    }
+}
+
+/// The `wanted` nearest rows of a vector column that meet the conditions.
+///
+/// # Errors
+/// Faults of the shadow tables; interrupts.
+pub(crate) fn nearest(
+    (parts, residents): (&Parts, &Residents),
+    (number, vector): (usize, &Vector<'_>),
+    filter: &Filter,
+    wanted: usize,
+    reads: &TableReads<'_>,
+) -> Result<Vec<Hit>, Error> {
+    let Some((_, column)) = parts.definition.vectors().nth(number) else {
+        return Err(parts.corrupt("a vector column is missing"));
+    };
+    let query = Query::new(Isa::detect(), column.metric, vector);
+    let mut nearest = Nearest::new(wanted);
+    if wanted == 0 {
+        return Ok(Vec::new());
+    }
+    let Some(resident) = residents.of(parts, number, &query, reads)? else {
+        let wants = |partitions: &[_]| Ok(filter.wants(partitions));
+        parts.each_block(number, reads, wants, |block| {
+            let held = filter.rows(parts, &block, reads)?;
+            search_block(&query, filter, &block, held.as_deref(), &mut nearest);
+            Ok(true)
+        })?;
+        return Ok(nearest.sorted());
+    };
+    let mut asked = Vec::with_capacity(resident.blocks.len());
+    for block in &resident.blocks {
+        if filter.wants(&block.partitions) {
+            asked.push((block, filter.rows(parts, block, reads)?));
+        }
+    }
+    reads.check()?;
+    let search = |nearest: &mut Nearest, (block, held): &(&Block, Option<Vec<bool>>)| {
+        search_block(&query, filter, block, held.as_deref(), nearest);
+    };
+    let bytes: u64 = asked.iter().map(|(block, _)| block.bytes()).sum();
+    if bytes >= PARALLEL_FROM && rayon::current_num_threads() > 1 {
+        let parts = asked.par_iter().fold(
+            || Nearest::new(wanted),
+            |mut nearest, asked| {
+                search(&mut nearest, asked);
+                nearest
+            },
+        );
+        nearest = parts.reduce(|| Nearest::new(wanted), Nearest::merge);
+    } else {
+        asked.iter().for_each(|asked| search(&mut nearest, asked));
+    }
+    Ok(nearest.sorted())
+}
