@@ -1,7 +1,7 @@
 //! A database as SQL recreating its tables and documents, in Shoal or in `sqlite3`: the output of
 //! `shoal dump` and of the shell's `.dump`.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use shoal_sql::{Connection, Error};
 
@@ -53,6 +53,24 @@ struct Object {
     sql: String,
 }
 
+impl Object {
+    fn is_virtual(&self) -> bool {
+        self.kind == "table" && is_virtual(&self.sql)
+    }
+
+    /// True for a shadow table of the virtual table, by its name; its indexes too.
+    fn is_part_of(&self, table: &Object) -> bool {
+        let (own, name) = (self.table.as_bytes(), table.name.as_bytes());
+        own.get(name.len()) == Some(&b'_') && own[..name.len()].eq_ignore_ascii_case(name)
+    }
+}
+
+/// True for the definition of a virtual table.
+pub(crate) fn is_virtual(sql: &str) -> bool {
+    let start = sql.as_bytes().get(..14);
+    start.is_some_and(|start| start.eq_ignore_ascii_case(b"CREATE VIRTUAL"))
+}
+
 /// The names of the projections of documents.
 fn projections(connection: &mut Connection) -> Result<Vec<String>, Error> {
     if connection.schema()?.table("_shoal_projection").is_none() {
@@ -70,25 +88,23 @@ fn objects(
 ) -> Result<Vec<Object>, Failure> {
     let select = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL";
     let order = "ORDER BY tbl_name = 'sqlite_sequence', rowid";
-    let found = match wanted {
-        Wanted::Like(patterns) => {
-            let like: Vec<String> =
-                (1..=patterns.len()).map(|number| format!("name LIKE ?{number}")).collect();
-            let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
-            rows(connection, &format!("{select} AND ({}) {order}", like.join(" OR ")), &patterns)
-        }
-        _ => rows(connection, &format!("{select} {order}"), &[]),
+    let found = rows(connection, &format!("{select} {order}"), &[]).map_err(failed)?;
+    let object = |row: &Vec<shoal_sql::Value>| Object {
+        kind: text(&row[0]),
+        name: text(&row[1]),
+        table: text(&row[2]),
+        sql: text(&row[3]),
     };
-    let mut objects: Vec<Object> = found
-        .map_err(failed)?
-        .iter()
-        .map(|row| Object {
-            kind: text(&row[0]),
-            name: text(&row[1]),
-            table: text(&row[2]),
-            sql: text(&row[3]),
-        })
-        .collect();
+    let mut objects: Vec<Object> = found.iter().map(object).collect();
+    if let Wanted::Like(patterns) = wanted {
+        let like: Vec<String> =
+            (1..=patterns.len()).map(|number| format!("name LIKE ?{number}")).collect();
+        let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
+        let like = format!("SELECT name FROM sqlite_schema WHERE {}", like.join(" OR "));
+        let like = rows(connection, &like, &patterns).map_err(failed)?;
+        let like: Vec<String> = like.iter().map(|row| text(&row[0])).collect();
+        keep(&mut objects, |object| like.contains(&object.name));
+    }
     if let Wanted::Tables(tables) = wanted {
         let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
         for table in *tables {
@@ -101,7 +117,7 @@ fn objects(
                 }));
             }
         }
-        objects.retain(|object| tables.iter().any(|table| same(&object.table, table)));
+        keep(&mut objects, |object| tables.iter().any(|table| same(&object.table, table)));
     }
     if matches!(wanted, Wanted::All) {
         // The tables of documents come last: until then projections are tables like any other.
@@ -123,6 +139,18 @@ fn objects(
     Ok(objects)
 }
 
+/// Keeps some objects, and the shadow tables of virtual tables among them.
+fn keep(objects: &mut Vec<Object>, wanted: impl Fn(&Object) -> bool) {
+    let (mut kept, rest): (Vec<Object>, Vec<Object>) =
+        std::mem::take(objects).into_iter().partition(wanted);
+    for object in rest {
+        if kept.iter().any(|table| table.is_virtual() && object.is_part_of(table)) {
+            kept.push(object);
+        }
+    }
+    *objects = kept;
+}
+
 fn write(
     connection: &mut Connection,
     out: &mut impl Write,
@@ -131,10 +159,15 @@ fn write(
     left_out: &mut impl FnMut(&str),
 ) -> Result<(), Failure> {
     out.write_all(b"PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n")?;
+    let mut declares = false;
     for table in objects.iter().filter(|object| object.kind == "table") {
-        if table.sql.to_ascii_uppercase().starts_with("CREATE VIRTUAL") {
-            let what = format!("dumping the virtual table {}", table.name);
-            return Err(failed(Error::Unsupported { what, offset: None }));
+        if table.is_virtual() {
+            if !declares {
+                out.write_all(b"PRAGMA writable_schema=ON;\n")?;
+                declares = true;
+            }
+            declare_virtual(out, &table.name, &table.sql)?;
+            continue;
         }
         if table.name == "sqlite_sequence" {
             out.write_all(b"DELETE FROM sqlite_sequence;\n")?;
@@ -152,8 +185,23 @@ fn write(
             writeln!(out, "{};", object.sql)?;
         }
     }
+    if declares {
+        out.write_all(b"PRAGMA writable_schema=OFF;\n")?;
+    }
     out.write_all(b"COMMIT;\n")?;
     Ok(())
+}
+
+/// Writes the row of `sqlite_schema` that declares a virtual table, as `sqlite3` does for a dump:
+/// shadow tables follow as ordinary ones, so that no module is asked and no index is built.
+pub(crate) fn declare_virtual(out: &mut impl Write, name: &str, sql: &str) -> io::Result<()> {
+    let literal = |text: &str| format!("'{}'", text.replace('\'', "''"));
+    let (name, sql) = (literal(name), literal(sql));
+    writeln!(
+        out,
+        "INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql)\
+         VALUES('table',{name},{name},0,{sql});"
+    )
 }
 
 /// A definition as `sqlite3` prints one: a table with a quoted name is created `IF NOT EXISTS`,

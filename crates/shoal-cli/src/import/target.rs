@@ -74,6 +74,18 @@ pub(super) fn prepare(
             });
             existing(connection, job, source, names.collect(), table.is_without_rowid())?
         }
+        Some(Object::Virtual(table)) => {
+            let name = table.name().to_owned();
+            let sql = format!("PRAGMA table_info({})", quoted(&name));
+            let columns = query::rows(connection, &sql, &[]).map_err(failed)?;
+            if columns.is_empty() {
+                let why = format_args!("the virtual table {name} cannot be opened");
+                return Err(Failure::at(job.place, why));
+            }
+            // Its module takes values as they are.
+            let names = columns.iter().map(|row| (query::text(&row[1]), Type::Any));
+            existing(connection, job, source, names.collect(), true)?
+        }
         Some(object) => {
             let name = object.name();
             return Err(Failure::at(job.place, format_args!("not an ordinary table: {name}")));
@@ -315,7 +327,7 @@ fn existing(
     job: &Job<'_>,
     source: &Source,
     table: Vec<(String, Type)>,
-    without_rowid: bool,
+    by_statement: bool,
 ) -> Result<Target, Failure> {
     let column = |(name, kind): (String, Type), given: Option<usize>| Column {
         name,
@@ -375,7 +387,7 @@ fn existing(
         && columns.iter().zip(&table).all(|(column, (name, _))| column.name == *name);
     // A table writer knows no defaults: columns not named by the input need an INSERT.
     let by_writer = in_order
-        && !without_rowid
+        && !by_statement
         && match connection.table_writer(job.table) {
             Ok(_) => true,
             Err(Error::Unsupported { .. }) => false,

@@ -4,6 +4,7 @@ use shoal_sql::{Connection, Value, ValueRef};
 use shoal_store::{PageKind, PageSet, Pgno, Salvage, SalvagedRow, Store};
 
 use super::Stop;
+use crate::dump;
 use crate::failure::Failure;
 use crate::query::{rows, text};
 use crate::rows::literal::quoted;
@@ -19,7 +20,7 @@ pub(super) struct Definition {
 
 impl Definition {
     pub(super) fn is_virtual(&self) -> bool {
-        self.kind == "table" && self.sql.to_ascii_uppercase().starts_with("CREATE VIRTUAL")
+        self.kind == "table" && dump::is_virtual(&self.sql)
     }
 }
 

@@ -7,7 +7,7 @@ use shoal_sql::{Connection, Statement, Value};
 use shoal_store::{FileHeader, Mode, SalvagedRow, TextEncoding};
 
 use super::plan::Shape;
-use crate::dump::without_clash;
+use crate::dump::{declare_virtual, without_clash};
 use crate::failure::Failure;
 use crate::out;
 use crate::rows::literal::{literal_on_a_line, quoted};
@@ -71,11 +71,9 @@ impl<W: Write> Sink for Script<W> {
     }
 
     fn virtual_table(&mut self, name: &str, sql: &str) -> Result<(), Failure> {
-        let literal = |text: &str| format!("'{}'", text.replace('\'', "''"));
-        let (name, sql) = (literal(name), literal(sql));
         let out = &mut self.0;
         writeln!(out, "PRAGMA writable_schema = ON;")?;
-        writeln!(out, "INSERT INTO sqlite_schema VALUES('table',{name},{name},0,{sql});")?;
+        declare_virtual(out, name, sql)?;
         Ok(writeln!(out, "PRAGMA writable_schema = OFF;")?)
     }
 
@@ -176,9 +174,12 @@ impl Sink for Target {
         }
     }
 
-    fn virtual_table(&mut self, name: &str, _: &str) -> Result<(), Failure> {
-        out::note(format_args!("left out: the virtual table {name} (its own tables are saved)"));
-        Ok(())
+    fn virtual_table(&mut self, name: &str, sql: &str) -> Result<(), Failure> {
+        let mut row = Vec::new();
+        declare_virtual(&mut row, name, sql)?;
+        self.run("PRAGMA writable_schema = ON").map_err(Failure::new)?;
+        self.definition(name, &String::from_utf8_lossy(&row))?;
+        self.run("PRAGMA writable_schema = OFF").map_err(Failure::new)
     }
 
     fn end(&mut self, header: Option<&FileHeader>) -> Result<(), Failure> {

@@ -16,6 +16,7 @@ mod sql;
 mod tour;
 mod transfer;
 mod vault;
+mod virtual_tables;
 mod who;
 
 use std::io::Write;

@@ -67,6 +67,7 @@ pub(crate) enum Kind {
     UserVersion,
     WalAutocheckpoint,
     WalCheckpoint,
+    WritableSchema,
     /// The key of a sealed file; true for another key.
     Key(bool),
     /// The same in hexadecimal.
@@ -143,7 +144,7 @@ const KINDS: &[(&str, Kind)] = &[
     ("user_version", Kind::UserVersion),
     ("wal_autocheckpoint", Kind::WalAutocheckpoint),
     ("wal_checkpoint", Kind::WalCheckpoint),
-    ("writable_schema", Kind::Fixed(&["writable_schema"], 0)),
+    ("writable_schema", Kind::WritableSchema),
 ];
 
 impl Pragma {
@@ -176,7 +177,7 @@ impl Pragma {
             Kind::IndexInfo | Kind::IndexList | Kind::IndexXinfo | Kind::ForeignKeyList => true,
             Kind::CompileOptions | Kind::FunctionList | Kind::ModuleList | Kind::PragmaList => true,
             Kind::Unknown | Kind::IntegrityCheck | Kind::QuickCheck => true,
-            Kind::ForeignKeyCheck | Kind::RecursiveTriggers => true,
+            Kind::ForeignKeyCheck | Kind::RecursiveTriggers | Kind::WritableSchema => true,
             Kind::TableInfo | Kind::TableList | Kind::TableXinfo => true,
             Kind::JournalMode | Kind::Synchronous | Kind::BusyTimeout => true,
             Kind::WalAutocheckpoint | Kind::WalCheckpoint => true,
@@ -259,6 +260,7 @@ impl Pragma {
         match self.kind {
             Kind::ForeignKeys => flags.foreign_keys = self.is_on(),
             Kind::RecursiveTriggers => flags.recursive_triggers = self.is_on(),
+            Kind::WritableSchema => flags.writable_schema = self.is_on(),
             _ => return None,
         }
         Some(flags)
@@ -451,6 +453,7 @@ impl Kind {
             Kind::Synchronous => &["synchronous"],
             Kind::WalAutocheckpoint => &["wal_autocheckpoint"],
             Kind::WalCheckpoint => &["busy", "log", "checkpointed"],
+            Kind::WritableSchema => &["writable_schema"],
             Kind::TableInfo => &["cid", "name", "type", "notnull", "dflt_value", "pk"],
             Kind::TableList => &["schema", "name", "type", "ncol", "wr", "strict"],
             Kind::TableXinfo => &["cid", "name", "type", "notnull", "dflt_value", "pk", "hidden"],
@@ -555,10 +558,9 @@ impl Kind {
                 let limit = count.filter(|count| *count > 0).unwrap_or(integrity::FINDINGS_MAX);
                 let quick = self == Kind::QuickCheck;
                 let mut rows = Vec::new();
-                for (number, name, schema) in whole.databases() {
+                for (number, ..) in whole.databases() {
                     if only.map_or(table.is_none() || number == owner, |only| only == number) {
-                        let txn = txns.of(number)?;
-                        rows.extend(integrity::check((name, schema), txn, table, limit, quick)?);
+                        rows.extend(integrity::check(whole, txns, number, table, limit, quick)?);
                     }
                 }
                 // One "ok" says it for all.
@@ -584,6 +586,7 @@ impl Kind {
             Kind::Synchronous => number(synchronous_number(transaction.settings().synchronous)),
             Kind::WalAutocheckpoint => number(transaction.settings().wal_autocheckpoint.into()),
             Kind::WalCheckpoint => Vec::new(),
+            Kind::WritableSchema => number(whole.flags().writable_schema.into()),
             Kind::PageCount => number(transaction.page_count().into()),
             Kind::PageSize => number(header.page_size.into()),
             Kind::RecursiveTriggers => number(whole.flags().recursive_triggers.into()),

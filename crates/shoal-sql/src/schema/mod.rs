@@ -281,6 +281,8 @@ pub(crate) struct Flags {
     pub(crate) recursive_triggers: bool,
     /// Whether foreign keys are enforced.
     pub(crate) foreign_keys: bool,
+    /// True where virtual tables may be declared in `sqlite_schema`, and their parts written.
+    pub(crate) writable_schema: bool,
 }
 
 /// Settings of an open file, as shown by pragmas.

@@ -95,6 +95,7 @@ enum Kind {
     Alter(Box<alter::AlterPlan>),
     Analyze(analyze::AnalyzePlan),
     CreateVirtual(Box<virtual_table::CreateVirtualPlan>),
+    DeclareVirtual(virtual_table::DeclareVirtualPlan),
     ChangeVirtual(virtual_table::ChangeVirtualPlan),
     /// `IF NOT EXISTS` or `IF EXISTS` found that there is nothing to do.
     Nothing,
@@ -276,6 +277,9 @@ pub(crate) fn prepare(schema: &Schema, parsed: &Parsed, sql: &str) -> Result<Pla
     let (home, own) = (within.home, within.own);
     let around = Around::statement(parsed.parameters.len());
     let kind = match &parsed.stmt {
+        Stmt::Insert(insert) if virtual_table::declares(&within, insert) => {
+            virtual_table::prepare_declared(&within, insert)?
+        }
         Stmt::Insert(insert) => {
             Kind::Insert(Box::new(insert::prepare(&mut within, insert, around)?))
         }
@@ -394,6 +398,7 @@ pub(crate) fn execute(
             Kind::Alter(plan) => plan.execute(context).map_err(Failure::from),
             Kind::Analyze(plan) => plan.execute(context).map_err(Failure::from),
             Kind::CreateVirtual(plan) => plan.execute(context).map_err(Failure::from),
+            Kind::DeclareVirtual(plan) => plan.execute(context).map_err(Failure::from),
             Kind::ChangeVirtual(plan) => plan.execute(context).map_err(Failure::from),
             Kind::Nothing => Ok(Done::default()),
         };

@@ -150,6 +150,7 @@ pub(crate) fn writable_table(schema: &Schema, name: &ObjectName) -> Result<Arc<T
                 return refused(format!("table {} may not be modified", table.name));
             }
             if !schema.is_for_nested_writes()
+                && !schema.flags().writable_schema
                 && let Some(owner) = shadow_owner(schema, &table.name)
             {
                 let what = format!("writing to {}, part of virtual table {owner}", table.name);

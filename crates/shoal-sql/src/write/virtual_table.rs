@@ -12,7 +12,9 @@ use super::schema_rows::{SchemaRow, delete_where, is_name};
 use super::triggers::Within;
 use super::{Context, Done, Failure, Kind, Running, Scratch, execute, prepare as prepare_write};
 use crate::Error;
-use crate::parse::ast::{Conflict, CreateVirtualTable, Stmt};
+use crate::parse::ast::{
+    Conflict, CreateVirtualTable, ExprKind, Insert, InsertSource, SelectCore, Stmt,
+};
 use crate::parse::parse;
 use crate::schema::{
     Connected, Definition, MAIN, Object, Parts, Schema, TableModule, TableWrites,
@@ -79,6 +81,95 @@ impl CreateVirtualPlan {
         // A table is made only if its module can open the table.
         let schema = context.own_schema().reread(context.transaction)?;
         self.module.connect(&definition, &schema)?;
+        Ok(Done::default())
+    }
+}
+
+/// Rows of `sqlite_schema` for virtual tables whose shadow tables are made by statements of their
+/// own: how a dump declares a virtual table.
+#[derive(Debug)]
+pub(crate) struct DeclareVirtualPlan(Vec<Declared>);
+
+#[derive(Debug)]
+struct Declared {
+    name: String,
+    sql: String,
+}
+
+/// True for an `INSERT INTO sqlite_schema` after `PRAGMA writable_schema = on`.
+pub(crate) fn declares(within: &Within<'_>, insert: &Insert) -> bool {
+    let name = &insert.table.name;
+    within.schema.flags().writable_schema && (name.is("sqlite_schema") || name.is("sqlite_master"))
+}
+
+/// Prepares an `INSERT INTO sqlite_schema`.
+///
+/// # Errors
+/// Rows that declare anything but a virtual table of their name; a taken name.
+pub(crate) fn prepare_declared(within: &Within<'_>, insert: &Insert) -> Result<Kind, Error> {
+    const COLUMNS: [&str; 5] = ["type", "name", "tbl_name", "rootpage", "sql"];
+    let offset = insert.table.name.offset;
+    let refused = || {
+        let what = "writing to sqlite_schema anything but the row of a virtual table";
+        Error::unsupported(what, offset)
+    };
+    let InsertSource::Select(select) = &insert.source else { return Err(refused()) };
+    let SelectCore::Values(values) = &select.first else { return Err(refused()) };
+    let is_plain = insert.with.is_none() && insert.upserts.is_empty();
+    if !is_plain || insert.returning.is_some() || !select.compounds.is_empty() {
+        return Err(refused());
+    }
+    let mut declared: Vec<Declared> = Vec::new();
+    for row in &values.rows {
+        let value = |column: &str| {
+            let place = match &insert.columns {
+                Some(names) => names.iter().position(|name| name.is(column)),
+                None => COLUMNS.iter().position(|known| *known == column),
+            };
+            match row.get(place?).map(|value| &value.kind) {
+                Some(ExprKind::Literal(value)) => Some(value.clone()),
+                _ => None,
+            }
+        };
+        let text = |column: &str| match value(column) {
+            Some(Value::Text(text)) => String::from_utf8(text).ok(),
+            _ => None,
+        };
+        let is_table = text("type").as_deref() == Some("table");
+        let has_no_root = matches!(value("rootpage"), Some(Value::Int(0) | Value::Null));
+        let (Some(name), Some(sql), true, true) =
+            (text("name"), text("sql"), is_table, has_no_root)
+        else {
+            return Err(refused());
+        };
+        let parsed = parse(&sql).map_err(|error| error.at(offset))?;
+        match &parsed.stmt {
+            Stmt::CreateVirtualTable(create)
+                if create.name.name.is(&name) && text("tbl_name").as_ref() == Some(&name) =>
+            {
+                is_free(within.own, &create.name, false).map_err(|error| error.at(offset))?;
+            }
+            _ => return Err(refused()),
+        }
+        if declared.iter().any(|before| before.name.eq_ignore_ascii_case(&name)) {
+            return Err(Error::meaning(format!("table {name} already exists"), offset));
+        }
+        declared.push(Declared { name, sql });
+    }
+    Ok(Kind::DeclareVirtual(DeclareVirtualPlan(declared)))
+}
+
+impl DeclareVirtualPlan {
+    /// Adds the rows to the schema. No module is asked: the tables' parts may come later.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub(crate) fn execute(&self, context: &mut Context<'_>) -> Result<Done, Error> {
+        for Declared { name, sql } in &self.0 {
+            SchemaRow { kind: "table", name, table: name, root: None, sql: Some(sql) }
+                .insert(context.transaction)?;
+        }
+        context.transaction.bump_schema_cookie()?;
         Ok(Done::default())
     }
 }
