@@ -163,7 +163,7 @@ impl Client {
                             access: Access::all(),
                             refusal: None,
                         };
-                        socket::run(engine.clone(), peer, socket, meter).await;
+                        socket::run(engine.clone(), peer, socket, meter, || ()).await;
                         // The last words come before the end.
                         let _ = engine.ask(|_| ()).await;
                         "the connection ended".to_owned()

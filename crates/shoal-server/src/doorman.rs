@@ -1,7 +1,7 @@
 //! The doorman: who is let in, and who has to go while a socket is open.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +23,8 @@ const ASKING: usize = 64;
 struct Session {
     visit: Arc<Visit>,
     expires_s: Option<u64>,
+    /// The policy's version known before the verdict: another one asks for a new verdict.
+    version: u64,
     /// Documents asked about, and when to ask again.
     asked: BTreeMap<DocumentId, Instant>,
 }
@@ -33,8 +35,18 @@ pub(crate) struct Doorman {
     admission: Option<Arc<Admission>>,
     environment: Environment,
     figures: Arc<Figures>,
+    /// The policy's version at the last look.
+    version: AtomicU64,
     sessions: Mutex<BTreeMap<ConnectionId, Session>>,
     asking: Arc<Semaphore>,
+}
+
+/// The verdict on a visitor whose connection the engine does not know yet.
+pub(crate) struct Guest {
+    pub(crate) access: Access,
+    /// Why the visitor has to go as soon as they have been answered.
+    pub(crate) refusal: Option<Fault>,
+    session: Option<Session>,
 }
 
 impl Doorman {
@@ -46,7 +58,8 @@ impl Doorman {
     ) -> Self {
         let asking = Arc::new(Semaphore::new(ASKING));
         let sessions = Mutex::default();
-        Self { policy, admission, environment, figures, sessions, asking }
+        let version = AtomicU64::new(policy.version());
+        Self { policy, admission, environment, figures, version, sessions, asking }
     }
 
     pub(crate) fn now_s(&self) -> u64 {
@@ -93,19 +106,28 @@ impl Doorman {
         }
     }
 
-    /// Lets a visitor in; with a fault, only to be told so.
-    pub(crate) fn open(&self, connection: ConnectionId, visit: Visit) -> (Access, Option<Fault>) {
+    /// Judges a visitor; [`Self::enter`] follows once the engine knows the connection.
+    pub(crate) fn receive(&self, visit: Visit) -> Guest {
+        let version = self.version.load(Ordering::Acquire);
         match self.judge(&visit) {
             Ok(verdict) => {
                 let session = Session {
                     visit: Arc::new(visit),
                     expires_s: verdict.expires_s,
+                    version,
                     asked: BTreeMap::new(),
                 };
-                self.sessions().insert(connection, session);
-                (verdict.access, None)
+                Guest { access: verdict.access, refusal: None, session: Some(session) }
             }
-            Err(fault) => (Access::default(), Some(fault)),
+            Err(fault) => Guest { access: Access::default(), refusal: Some(fault), session: None },
+        }
+    }
+
+    /// Watches over a connection from now on. A token revoked since its verdict is found by the next
+    /// look, whose word reaches the engine behind the connection itself.
+    pub(crate) fn enter(&self, connection: ConnectionId, guest: Guest) {
+        if let Some(session) = guest.session {
+            self.sessions().insert(connection, session);
         }
     }
 
@@ -120,7 +142,6 @@ impl Doorman {
         mut questions: mpsc::UnboundedReceiver<(ConnectionId, DocumentId)>,
     ) {
         let mut looks = interval(LOOK);
-        let mut version = self.policy.version();
         loop {
             tokio::select! {
                 question = questions.recv() => {
@@ -128,13 +149,12 @@ impl Doorman {
                     self.ask(&engine, connection, document);
                 }
                 _ = looks.tick() => {
-                    let now = self.policy.version();
-                    let is_new = std::mem::replace(&mut version, now) != now;
+                    self.version.store(self.policy.version(), Ordering::Release);
                     self.figures.policy_failures.store(self.policy.failures(), Ordering::Relaxed);
                     if let Some(admission) = &self.admission {
                         admission.look();
                     }
-                    for event in self.look(is_new) {
+                    for event in self.look() {
                         if engine.send(Input::Event(event)).await.is_err() {
                             return;
                         }
@@ -148,16 +168,18 @@ impl Doorman {
     }
 
     /// Who has to go, and whose rights are others now.
-    fn look(&self, is_new: bool) -> Vec<Event> {
+    fn look(&self) -> Vec<Event> {
         let now_s = self.now_s();
+        let version = self.version.load(Ordering::Acquire);
         let mut events = Vec::new();
         let mut gone = Vec::new();
         let mut sessions = self.sessions();
         for (&connection, session) in sessions.iter_mut() {
             let has_expired = session.expires_s.is_some_and(|expires| expires <= now_s);
-            if !has_expired && !is_new {
+            if !has_expired && session.version == version {
                 continue;
             }
+            session.version = version;
             let verdict =
                 if has_expired { Err(Fault::Expired) } else { self.judge(&session.visit) };
             match verdict {
@@ -210,5 +232,48 @@ impl Doorman {
             let answered = Event::Answered { connection, document, rights };
             let _ = engine.send(Input::Event(answered)).await;
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    /// Lets everyone in until revoked.
+    #[derive(Default)]
+    struct Revocable(AtomicBool);
+
+    impl SharePolicy for Revocable {
+        fn admit(&self, _: &Visit) -> Result<Verdict, Fault> {
+            match self.0.load(Ordering::Relaxed) {
+                true => Err(Fault::Revoked),
+                false => Ok(Verdict { access: Access::all(), ..Verdict::default() }),
+            }
+        }
+
+        fn version(&self) -> u64 {
+            u64::from(self.0.load(Ordering::Relaxed))
+        }
+    }
+
+    /// A token revoked, and a look taken, between the verdict and the entry: the socket once stayed.
+    #[test]
+    fn a_token_revoked_before_the_entry_ends_its_socket() {
+        let policy = Arc::new(Revocable::default());
+        let figures = Arc::new(Figures::default());
+        let doorman = Doorman::new(policy.clone(), None, Environment::os(), figures);
+        let visit = Visit { credential: None, origin: None, address: Ipv4Addr::LOCALHOST.into() };
+        let guest = doorman.receive(visit);
+        assert_eq!(guest.refusal, None);
+        policy.0.store(true, Ordering::Relaxed);
+        doorman.version.store(policy.version(), Ordering::Release);
+        assert!(doorman.look().is_empty());
+        doorman.enter(ConnectionId(1), guest);
+        let events = doorman.look();
+        assert!(matches!(events[..], [Event::Refuse { fault: Fault::Revoked, .. }]), "{events:?}");
+        assert!(doorman.sessions().is_empty());
     }
 }

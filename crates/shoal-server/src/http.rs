@@ -164,9 +164,11 @@ fn open_socket(site: Shared, request: Request) -> Response {
             socket::close(&mut socket, 1013, "too many connections".to_owned()).await;
             return;
         };
-        let (access, refusal) = site.doorman.open(connection, visit);
-        let peer = Peer { connection, role: Role::Accepting, access, refusal };
-        socket::run(site.engine.clone(), peer, socket, meter).await;
+        let mut guest = site.doorman.receive(visit);
+        let access = std::mem::take(&mut guest.access);
+        let peer = Peer { connection, role: Role::Accepting, access, refusal: guest.refusal };
+        let enter = || site.doorman.enter(connection, guest);
+        socket::run(site.engine.clone(), peer, socket, meter, enter).await;
         site.doorman.close(connection);
     })
 }

@@ -49,12 +49,13 @@ pub(crate) async fn close<T: AsyncRead + AsyncWrite + Unpin>(
     let _ = timeout(FAREWELL, socket.send(Message::Close(Some(frame)))).await;
 }
 
-/// Runs a socket until either end closes it.
+/// Runs a socket until either end closes it; calls `entered` once the engine knows it.
 pub(crate) async fn run<T>(
     engine: Engine,
     peer: Peer,
     mut socket: WebSocketStream<Wire<T>>,
     meter: Arc<Meter>,
+    entered: impl FnOnce(),
 ) where
     T: AsyncRead + AsyncWrite + Unpin,
 {
@@ -66,6 +67,7 @@ pub(crate) async fn run<T>(
     if engine.send(connected).await.is_err() {
         return;
     }
+    entered();
     if let Some(fault) = refusal
         && engine.send(Input::Event(Event::Refuse { connection, fault })).await.is_err()
     {
