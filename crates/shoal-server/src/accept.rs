@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -95,6 +97,14 @@ async fn connection(
     }
 }
 
+/// The length of a request's line and headers as HTTP/1.1 writes them, nearly. The bound of the
+/// buffer refuses headers that are still incomplete at that length: whole ones may be longer.
+fn header_bytes(parts: &axum::http::request::Parts) -> usize {
+    let pairs = parts.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    let target = parts.uri.path_and_query().map_or(0, |target| target.as_str().len());
+    target + pairs.sum::<usize>()
+}
+
 async fn requests<I>(
     io: I,
     address: SocketAddr,
@@ -108,7 +118,13 @@ where
         let mut router = serving.router.clone();
         let (mut parts, body) = request.into_parts();
         parts.extensions.insert(From(address));
-        async move { router.call(Request::from_parts(parts, axum::body::Body::new(body))).await }
+        let is_long = header_bytes(&parts) > HEADER_BYTES;
+        async move {
+            if is_long {
+                return Ok(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.into_response());
+            }
+            router.call(Request::from_parts(parts, axum::body::Body::new(body))).await
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

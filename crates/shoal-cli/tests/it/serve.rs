@@ -142,6 +142,12 @@ fn the_port_knows_whom_it_speaks_to() {
     refused(&lines, "403");
 
     let sql = |statement| server.ask(&["POST /api/sql HTTP/1.1", &host, &bearer], statement);
+    // 32 KiB of headers at the most, also where they come in one piece.
+    for (length, status) in [(30_000, "200"), (40_000, "431")] {
+        let long = format!("X-Long: {}", "x".repeat(length));
+        let answer = server.ask(&["GET /healthz HTTP/1.1", &host, &long], "");
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{length}: {answer}");
+    }
     assert!(sql("SELECT 6 * 7 AS n").contains(r#"{"columns":["n"],"is_cut":false,"rows":[[42]]}"#));
     for statement in ["DELETE FROM _shoal_doc", "ATTACH 'x.db' AS x", "PRAGMA user_version = 1"] {
         assert!(sql(statement).starts_with("HTTP/1.1 400"), "{statement}");
