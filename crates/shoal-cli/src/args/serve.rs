@@ -26,9 +26,10 @@ Examples:
   shoal serve app.db --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem
   shoal serve app.db --admission admission.key --anyone read")]
 pub(crate) struct ServeArgs {
-    /// The database; a missing one is created
-    #[arg(value_name = "DB", default_value = "shoal.db")]
-    pub(crate) database: PathBuf,
+    /// The database; a missing one is created. Without DB: shoal.db, which in Shoal's source tree
+    /// begins with some real documents
+    #[arg(value_name = "DB")]
+    pub(crate) database: Option<PathBuf>,
     /// The address and port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:3030")]
     pub(crate) listen: SocketAddr,

@@ -1,5 +1,7 @@
 //! `shoal serve`: a sync server over a database.
 
+mod samples;
+
 use std::sync::Arc;
 use std::{fs, io};
 
@@ -18,7 +20,14 @@ use crate::verbs::token::write_secret;
 /// The shortest admin token: shorter ones can be tried out.
 const TOKEN_MIN: usize = 16;
 
+/// The database where none is named.
+const DATABASE: &str = "shoal.db";
+
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
+    let database = args.database.clone().unwrap_or_else(|| DATABASE.into());
+    if args.database.is_none() && !database.exists() {
+        samples::fill(&database)?;
+    }
     let environment = crate::keys::environment();
     let admin_token = match &args.admin_token_file {
         Some(path) => {
@@ -37,7 +46,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         policy: policy(args, &environment)?,
         admission: admission(args, &environment)?,
         environment,
-        path: args.database.clone(),
+        path: database.clone(),
         listen: args.listen,
         admin_token: admin_token.clone(),
         origins: args.allow_origin.clone(),
@@ -52,10 +61,10 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         let server = Server::start(options).await.map_err(|error| match error {
             shoal_server::Error::Io(error) => Failure::at(args.listen, error),
             error @ shoal_server::Error::Tls(_) => Failure::new(error),
-            error => open::about(&args.database, &error),
+            error => open::about(&database, &error),
         })?;
         let address = server.address();
-        out::note(format_args!("{}: serving at ws{s}://{address}", args.database.display()));
+        out::note(format_args!("{}: serving at ws{s}://{address}", database.display()));
         match args.admin_token_file {
             Some(_) => out::note(format_args!("page: http{s}://{address}/")),
             None => out::note(format_args!("page: http{s}://{address}/#token={admin_token}")),

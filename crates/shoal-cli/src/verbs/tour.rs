@@ -130,7 +130,7 @@ fn heads(info: &str) -> Option<serde_json::Value> {
 }
 
 /// `testdata/` as named, below the current folder, or in the source tree this was built from.
-fn find_testdata(named: Option<&Path>) -> Result<PathBuf, Failure> {
+pub(crate) fn find_testdata(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let built_from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
     let places = match named {
         Some(named) => vec![named.to_owned()],

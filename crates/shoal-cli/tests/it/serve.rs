@@ -158,6 +158,29 @@ fn the_port_knows_whom_it_speaks_to() {
 }
 
 /// Unmodified clients of npm; `SHOAL_CLIENTS_SECONDS` for more than the 20 of a usual run,
+/// `shoal serve` alone, in Shoal's source tree: documents to look at, there again at the next start.
+#[test]
+fn without_a_database_there_are_samples() {
+    let dir = tempdir().unwrap();
+    for _ in 0..2 {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_shoal"))
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .current_dir(dir.path())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let is_up = stderr.lines().map_while(Result::ok).any(|line| line.contains("page: "));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(is_up);
+    }
+    let names = shoal(dir.path(), &["doc", "ls", "shoal.db"]).ok();
+    assert_eq!(names.lines().count(), 3, "{names}");
+    let title = shoal(dir.path(), &["sql", "shoal.db", "SELECT length(json) > 10 FROM _shoal_doc"]);
+    assert_eq!(title.ok().matches('1').count(), 3);
+}
+
 /// `SHOAL_CLIENTS_SEED` for others.
 #[test]
 fn javascript_clients_lose_nothing_that_was_acknowledged() {
