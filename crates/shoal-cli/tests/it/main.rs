@@ -5,6 +5,7 @@
 mod argon2;
 mod bad_input;
 mod bench;
+mod browser;
 mod cypher;
 mod doc;
 mod keep;
