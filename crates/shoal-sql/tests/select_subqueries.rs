@@ -260,6 +260,47 @@ fn queries_within_queries() {
     assert_none(&failures);
 }
 
+/// An `IN` of rowids over an indexed integer column is a join.
+#[test]
+fn an_in_of_rowids_is_a_join() {
+    let (_scratch, mut a, b) = both();
+    for (sql, joins) in [
+        ("select id, v from o where k in (select id from big where v > 100) order by id", true),
+        ("select count(*), sum(v) from o where k in (select rowid from u where n = 1)", true),
+        ("select id from o where k in (select distinct id from u where k > 3) order by id", true),
+        (
+            "select o.id, w.h from o, w where g = o.k and o.k in (select id from u) order by 1, 2",
+            true,
+        ),
+        ("select k, max(v) from (select * from o where k in (select id from u)) group by k", true),
+        (
+            "select o.id from o where k in (select id from u where n = 1 and s in ('a1', 'B2')) \
+          and k in (select id from big where v < 77) order by 1",
+            true,
+        ),
+        ("select id from o where k not in (select id from big where v > 100) order by id", false),
+        ("select id from o where d in (select id from big) order by id", false),
+        ("select id from o where tk in (select id from big) order by id", false),
+        ("select id from o where v in (select id from big) order by id", false),
+        ("select id from o where k in (select k from big) order by id", false),
+        ("select id from o where k in (select id from big order by v limit 5) order by id", false),
+        ("select id from o where k in (select id from w, u where id = g) order by id", false),
+        ("select id from o where k in (select id from big b where b.v = o.v) order by id", false),
+        ("select id from o where k in (select max(id) from big) order by id", false),
+        ("select id from o where k in (select id from big) or id = 3 order by id", false),
+    ] {
+        check(&mut a, &b, sql, &[]).unwrap();
+        let tree = ours(&mut a, &format!("explain {sql}")).unwrap().rows;
+        let asks = tree
+            .iter()
+            .any(|row| matches!(&row[2], Value::Text(node) if node.trim_ascii() == b"subquery"));
+        assert_eq!(asks, !joins, "{sql}: {tree:?}");
+    }
+    let outer = "select u.id, o.id from u left join o on o.id = u.k and o.k in (select id from big)
+         where o.k in (select id from big where v > 3) or o.k is null order by 1, 2";
+    check(&mut a, &b, outer, &[]).unwrap();
+}
+
 #[test]
 fn parameters_within() {
     let (_scratch, mut a, b) = both();

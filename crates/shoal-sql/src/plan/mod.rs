@@ -39,6 +39,7 @@ use crate::resolve::factor::factor;
 use crate::resolve::imply::imply;
 use crate::resolve::push::push_down;
 use crate::resolve::tree::{Aggregate, OutputColumn, Query};
+use crate::resolve::unnest::unnest;
 use crate::resolve::{Around, Resolver};
 use crate::schema::{Module, Schema, Txns};
 use crate::session::forced::Forced;
@@ -485,6 +486,7 @@ fn plan_with<'a>(
     factor(&mut query);
     imply(&mut query);
     push_down(&mut query);
+    unnest(&mut query);
     let mut compiler = Compiler::default();
     if let Some(txns) = txns {
         sample::sample(&query, txns);

@@ -23,6 +23,7 @@ mod scope;
 mod select;
 mod table_function;
 pub(crate) mod tree;
+pub(crate) mod unnest;
 mod values;
 mod walk;
 mod window;
