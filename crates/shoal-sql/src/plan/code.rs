@@ -58,6 +58,14 @@ pub(crate) enum Predicate {
         pattern: Box<[u8]>,
         not: bool,
     },
+    /// `IN` a short list of constants and parameters.
+    In {
+        operand: Reg,
+        list: Box<[Reg]>,
+        rule: InRule,
+    },
+    /// An `OR`, each part a list of conditions holding together.
+    Any(Box<[Box<[Predicate]>]>),
 }
 
 impl Code {

@@ -15,6 +15,12 @@ use crate::value::{CompareOp, Comparison, InRule, PATTERN_BYTES_MAX, Pattern, Va
 /// Lists of constants longer than this are looked up by hash.
 const SET_MIN: usize = 8;
 
+/// Pages are asked about lists up to this length.
+const LISTED_MAX: usize = 64;
+
+/// Pages are asked about an `OR` within an `OR` up to this depth.
+const PARTS_DEEP_MAX: usize = 4;
+
 /// Gathers what one statement needs: registers, constants, parameters, queries within expressions.
 #[derive(Debug, Default)]
 pub(crate) struct Compiler {
@@ -183,12 +189,78 @@ impl Compiler {
                 self.ops.push(Op::Not { from, to });
                 Some(self.like_predicate(pattern, true))
             }
+            Expr::InList { .. } | Expr::Or(..) => {
+                let predicate = self.part(expr, 0)?;
+                self.emit(expr, to);
+                Some(predicate)
+            }
             expr => {
                 let pattern = like(expr)?;
                 self.emit(expr, to);
                 Some(self.like_predicate(pattern, false))
             }
         }
+    }
+
+    /// A condition within others, told without operations; `None` for one that computes.
+    fn part(&mut self, expr: &Expr, depth: usize) -> Option<Predicate> {
+        Some(match expr {
+            Expr::Plus(inner) => self.part(inner, depth)?,
+            Expr::Compare(rule, left, right) if is_plain(left) && is_plain(right) => {
+                Predicate::Compare { rule: *rule, left: self.expr(left), right: self.expr(right) }
+            }
+            Expr::Between { expr, not: false, low, high }
+                if is_plain(expr) && is_plain(&low.1) && is_plain(&high.1) =>
+            {
+                let (low, high) = ((low.0, self.expr(&low.1)), (high.0, self.expr(&high.1)));
+                Predicate::Between { value: self.expr(expr), low, high }
+            }
+            Expr::IsNull { expr, not } if is_plain(expr) => {
+                Predicate::IsNull { operand: self.expr(expr), not: *not }
+            }
+            Expr::InList { expr, not, list, affinity, collation }
+                if is_plain(expr)
+                    && list.len() <= LISTED_MAX
+                    && list.iter().all(|it| matches!(it, Expr::Const(_) | Expr::Parameter(_))) =>
+            {
+                let rule = InRule { not: *not, affinity: *affinity, collation: *collation };
+                let operand = self.expr(expr);
+                let list = list.iter().map(|item| self.expr(item)).collect();
+                Predicate::In { operand, list, rule }
+            }
+            Expr::Not(inner) => {
+                let pattern = like(inner)?;
+                self.like_predicate(pattern, true)
+            }
+            Expr::Or(..) if depth < PARTS_DEEP_MAX => {
+                let mut parts = Vec::new();
+                let mut rest = expr;
+                while let Expr::Or(left, right) = rest {
+                    parts.push(self.parts(right, depth)?);
+                    rest = left;
+                }
+                parts.push(self.parts(rest, depth)?);
+                parts.reverse();
+                Predicate::Any(parts.into())
+            }
+            expr => {
+                let pattern = like(expr)?;
+                self.like_predicate(pattern, false)
+            }
+        })
+    }
+
+    /// The conditions of an `AND` within an `OR`.
+    fn parts(&mut self, expr: &Expr, depth: usize) -> Option<Box<[Predicate]>> {
+        let mut parts = Vec::new();
+        let mut rest = expr;
+        while let Expr::And(left, right) = rest {
+            parts.push(self.part(right, depth + 1)?);
+            rest = left;
+        }
+        parts.push(self.part(rest, depth + 1)?);
+        parts.reverse();
+        Some(parts.into())
     }
 
     fn like_predicate(

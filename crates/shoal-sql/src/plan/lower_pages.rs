@@ -771,29 +771,49 @@ impl Lowering {
     pub(super) fn tests(&mut self, codes: &[Code]) -> Option<Vec<Test>> {
         let mut tests = Vec::with_capacity(codes.len());
         for code in codes {
-            match code.predicate()? {
-                Predicate::Compare { rule, left, right } => {
-                    tests.push(self.compare(rule, *left, *right)?);
-                }
-                Predicate::Between { value, low, high } => {
-                    tests.push(self.compare(&low.0, *value, low.1)?);
-                    tests.push(self.compare(&high.0, *value, high.1)?);
-                }
-                Predicate::IsNull { operand, not } => {
-                    tests.push(Test::IsNull { operand: self.register(*operand)?, not: *not });
-                }
-                Predicate::Like { language, operand, pattern, not } => tests.push(Test::Like {
-                    language: *language,
-                    operand: self.register(*operand)?,
-                    pattern: pattern.clone(),
-                    not: *not,
-                }),
-            }
+            self.test(code.predicate()?, &mut tests)?;
         }
         for operand in tests.iter().flat_map(Test::operands) {
             self.want(operand, true);
         }
         Some(tests)
+    }
+
+    /// Adds what a predicate asks.
+    fn test(&self, predicate: &Predicate, tests: &mut Vec<Test>) -> Option<()> {
+        match predicate {
+            Predicate::Compare { rule, left, right } => {
+                tests.push(self.compare(rule, *left, *right)?);
+            }
+            Predicate::Between { value, low, high } => {
+                tests.push(self.compare(&low.0, *value, low.1)?);
+                tests.push(self.compare(&high.0, *value, high.1)?);
+            }
+            Predicate::IsNull { operand, not } => {
+                tests.push(Test::IsNull { operand: self.register(*operand)?, not: *not });
+            }
+            Predicate::Like { language, operand, pattern, not } => tests.push(Test::Like {
+                language: *language,
+                operand: self.register(*operand)?,
+                pattern: pattern.clone(),
+                pieces: language.pieces(pattern),
+                not: *not,
+            }),
+            Predicate::In { operand, list, rule } => tests.push(Test::In {
+                operand: self.register(*operand)?,
+                list: list.iter().map(|&item| self.register(item)).collect::<Option<_>>()?,
+                rule: *rule,
+            }),
+            Predicate::Any(parts) => {
+                let parts = parts.iter().map(|part| {
+                    let mut tests = Vec::with_capacity(part.len());
+                    part.iter().try_for_each(|it| self.test(it, &mut tests))?;
+                    Some(tests.into_boxed_slice())
+                });
+                tests.push(Test::Any(parts.collect::<Option<_>>()?));
+            }
+        }
+        Some(())
     }
 
     fn compare(&self, rule: &Comparison, left: Reg, right: Reg) -> Option<Test> {
@@ -967,6 +987,13 @@ impl Test {
                 each(right);
             }
             Test::IsNull { operand, .. } | Test::Like { operand, .. } => each(operand),
+            Test::In { operand, list, rule: _ } => {
+                each(operand);
+                list.iter_mut().for_each(each);
+            }
+            Test::Any(parts) => {
+                parts.iter_mut().flatten().for_each(|test| test.each_operand(&mut *each));
+            }
         }
     }
 }

@@ -8,7 +8,10 @@ use shoal_store::{ColumnFinder, ColumnPlace, KeyOrder, Pgno};
 
 use crate::plan::{Code, Compiler, GroupPlan, LevelWords, NullKey, Reg};
 use crate::session::forced::Forced;
-use crate::value::{Affinity, Collation, Comparison, Pattern, Value, ValueRef, holds, text_of};
+use crate::value::{
+    Affinity, Collation, Comparison, InRule, Pattern, Pieces, Value, ValueRef, holds, is_in_values,
+    text_of,
+};
 
 /// Most records that make up one joined row.
 pub(crate) const RECORDS_MAX: usize = 8;
@@ -318,8 +321,18 @@ pub(crate) enum Test {
         language: Pattern,
         operand: Operand,
         pattern: Box<[u8]>,
+        /// The pattern made ready, where that is possible.
+        pieces: Option<Pieces>,
         not: bool,
     },
+    /// `IN` a list of constants and parameters.
+    In {
+        operand: Operand,
+        list: Box<[Operand]>,
+        rule: InRule,
+    },
+    /// An `OR`, each part a list of predicates holding together.
+    Any(Box<[Box<[Test]>]>),
 }
 
 impl Test {
@@ -327,20 +340,52 @@ impl Test {
     #[inline(always)]
     pub(crate) fn holds<'v>(&'v self, value: impl Fn(&'v Operand) -> ValueRef<'v>) -> bool {
         match self {
+            Test::Any(parts) => any_part(parts, &value),
+            Test::In { operand, list, rule } => {
+                is_in_values(value(operand), list.iter().map(&value), *rule)
+                    .is_some_and(|found| found != rule.not)
+            }
             Test::Compare { rule, left, right } => holds(rule, value(left), value(right)),
             Test::IsNull { operand, not } => (value(operand) == ValueRef::Null) != *not,
-            Test::Like { language, operand, pattern, not } => text_of(value(operand))
-                .is_some_and(|text| language.matches(pattern, &text, None) != *not),
+            Test::Like { language, operand, pattern, pieces, not } => match pieces {
+                Some(pieces) => match value(operand) {
+                    ValueRef::Text(text) => pieces.matches(text) != *not,
+                    other => text_of(other).is_some_and(|text| pieces.matches(&text) != *not),
+                },
+                None => text_of(value(operand))
+                    .is_some_and(|text| language.matches(pattern, &text, None) != *not),
+            },
         }
     }
 
     pub(crate) fn operands(&self) -> impl Iterator<Item = &Operand> {
         let (first, second) = match self {
-            Test::Compare { left, right, .. } => (left, Some(right)),
-            Test::IsNull { operand, .. } | Test::Like { operand, .. } => (operand, None),
+            Test::Compare { left, right, .. } => (Some(left), Some(right)),
+            Test::IsNull { operand, .. }
+            | Test::Like { operand, .. }
+            | Test::In { operand, .. } => (Some(operand), None),
+            Test::Any(_) => (None, None),
         };
-        [Some(first), second].into_iter().flatten()
+        let listed: &[Operand] = match self {
+            Test::In { list, .. } => list,
+            _ => &[],
+        };
+        // An iterator of the own kind has no size: it is boxed.
+        let parts: Option<Box<dyn Iterator<Item = &Operand>>> = match self {
+            Test::Any(parts) => {
+                Some(Box::new(parts.iter().flatten().flat_map(|test| test.operands())))
+            }
+            _ => None,
+        };
+        let pair = [first, second].into_iter().flatten();
+        pair.chain(listed).chain(parts.into_iter().flatten())
     }
+}
+
+/// True where all predicates of a part hold.
+#[inline(never)]
+fn any_part<'v>(parts: &'v [Box<[Test]>], value: &dyn Fn(&'v Operand) -> ValueRef<'v>) -> bool {
+    parts.iter().any(|part| part.iter().all(|test| test.holds(value)))
 }
 
 impl Operand {

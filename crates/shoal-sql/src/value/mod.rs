@@ -33,7 +33,7 @@ pub(crate) use compare::{
 };
 pub(crate) use digits::{Digits, push_int};
 pub(crate) use number::{TextNumber, integer_literal, real_to_int, to_int, to_real};
-pub(crate) use pattern::{GLOB, LIKE, PATTERN_BYTES_MAX, Pattern, like_escape};
+pub(crate) use pattern::{GLOB, LIKE, PATTERN_BYTES_MAX, Pattern, Pieces, like_escape};
 use real_text::push_real;
 pub(crate) use real_text::{Decimal, Keep, decode};
 pub use real_text::{real_to_text, real_to_text_15};

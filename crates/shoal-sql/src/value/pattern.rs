@@ -88,6 +88,28 @@ impl Pattern {
         }
     }
 
+    /// The pattern as pieces; `None` for other wild cards, and for characters beyond ASCII.
+    pub(crate) fn pieces(self, pattern: &[u8]) -> Option<Pieces> {
+        let is_plain = |byte: &u8| {
+            let code = u32::from(*byte);
+            byte.is_ascii() && *byte != 0 && code != self.any_one && !(self.sets && *byte == b'[')
+        };
+        if pattern.is_empty() || !pattern.iter().all(is_plain) {
+            return None;
+        }
+        let is_run = |byte: &u8| u32::from(*byte) == self.any_run;
+        let byte = |byte: &u8| match self.fold_case && byte.is_ascii_alphabetic() {
+            true => (0x20, byte.to_ascii_lowercase()),
+            false => (0, *byte),
+        };
+        let pieces = pattern.split(is_run).filter(|piece| !piece.is_empty());
+        Some(Pieces {
+            pieces: pieces.map(|piece| Piece(piece.iter().map(byte).collect())).collect(),
+            begins: !pattern.first().is_some_and(is_run),
+            ends: !pattern.last().is_some_and(is_run),
+        })
+    }
+
     /// The first offset in a text where the rest of a pattern, behind a run, can begin to fit;
     /// `None` where there is none. A byte of ASCII is always a character of its own, in any text.
     #[inline]
@@ -134,6 +156,102 @@ impl Pattern {
             || (self.fold_case && code < 0x80 && other < 0x80 && lower(code) == lower(other))
             || (code == self.any_one && !escaped);
         if same { Step::One(next, after) } else { Step::No }
+    }
+}
+
+/// A pattern of plain pieces between runs, such as `PROMO%` or `%special%requests%`, made ready to
+/// be asked of many texts.
+#[derive(Debug)]
+pub(crate) struct Pieces {
+    /// Each piece has a byte at least.
+    pieces: Box<[Piece]>,
+    /// True where a text has to begin with the first piece, and to end with the last.
+    begins: bool,
+    ends: bool,
+}
+
+/// Bytes of ASCII, each as the bits ignored and the rest wanted.
+#[derive(Debug)]
+struct Piece(Box<[(u8, u8)]>);
+
+/// Starts of a piece looked at together.
+const BLOCK: usize = 16;
+
+impl Piece {
+    fn is_at(&self, text: &[u8]) -> bool {
+        let pairs = self.0.iter().zip(text);
+        text.len() >= self.0.len()
+            && pairs.fold(true, |all, ((mask, want), byte)| all & (byte | mask == *want))
+    }
+
+    /// Where the piece begins in a text, from an offset on.
+    fn find(&self, text: &[u8], from: usize) -> Option<usize> {
+        let last = text.len().checked_sub(self.0.len())?;
+        let (Some(first), second) = (self.0.first(), self.0.get(1)) else { return Some(from) };
+        let second = second.unwrap_or(first);
+        let ahead = usize::from(self.0.len() > 1);
+        let mut at = from;
+        while at <= last {
+            let rest = text.get(at..).unwrap_or_default();
+            if let (Some(block), Some(next)) = (
+                rest.first_chunk::<BLOCK>(),
+                rest.get(ahead..).and_then(<[u8]>::first_chunk::<BLOCK>),
+            ) {
+                let mut any = 0;
+                for (byte, next) in block.iter().zip(next) {
+                    let begins = u8::from(byte | first.0 == first.1);
+                    any |= begins & u8::from(next | second.0 == second.1);
+                }
+                if any == 0 {
+                    at += BLOCK;
+                    continue;
+                }
+            }
+            let end = last.min(at + BLOCK - 1);
+            if let Some(found) = (at..=end).find(|&at| self.is_at(&text[at..])) {
+                return Some(found);
+            }
+            at = end + 1;
+        }
+        None
+    }
+}
+
+impl Pieces {
+    /// As [`Pattern::matches`] without an escape character.
+    pub(crate) fn matches(&self, text: &[u8]) -> bool {
+        if self.ends {
+            return self.fit(to_nul(text));
+        }
+        // What fits a text up to its first NUL fits all of it.
+        self.fit(text) && (!text.contains(&0) || self.fit(to_nul(text)))
+    }
+
+    fn fit(&self, text: &[u8]) -> bool {
+        let (mut at, mut pieces) = (0, &*self.pieces);
+        if let (true, [first, rest @ ..]) = (self.begins, pieces) {
+            if !first.is_at(text) {
+                return false;
+            }
+            (at, pieces) = (first.0.len(), rest);
+            if rest.is_empty() && self.ends {
+                return text.len() == at;
+            }
+        }
+        let mut last = None;
+        if let (true, [rest @ .., end]) = (self.ends, pieces) {
+            (last, pieces) = (Some(end), rest);
+        }
+        for piece in pieces {
+            match piece.find(text, at) {
+                Some(found) => at = found + piece.0.len(),
+                None => return false,
+            }
+        }
+        last.is_none_or(|last| {
+            let start = text.len().checked_sub(last.0.len());
+            start.is_some_and(|start| start >= at && last.is_at(&text[start..]))
+        })
     }
 }
 
@@ -219,5 +337,36 @@ mod tests {
         assert!(!glob("[abc", "a"));
         assert!(!glob("A", "a"));
         assert!(glob("*[x]*", "aaxbb"));
+    }
+
+    #[test]
+    fn pieces_fit_what_their_pattern_fits() {
+        use proptest::prelude::*;
+        let pattern = proptest::collection::vec(prop::sample::select(b"%%*aAbB @".to_vec()), 1..8);
+        let text = proptest::collection::vec(
+            prop::sample::select(b"aAbBaAbB @`\0\xc3\xa9".to_vec()),
+            0..50,
+        );
+        proptest!(ProptestConfig::with_cases(4000), |(pattern in pattern, text in text)| {
+            for language in [LIKE, GLOB] {
+                let Some(pieces) = language.pieces(&pattern) else { continue };
+                let expect = language.matches(&pattern, &text, None);
+                prop_assert_eq!(pieces.matches(&text), expect, "{:?} {:?}", pattern, text);
+            }
+        });
+        let long = [b"x".repeat(40), b"abc".to_vec(), b"y".repeat(7)].concat();
+        for (pattern, expect) in
+            [("%abc%", true), ("%ABCy%", true), ("%abcyyyyyyy", true), ("%abcz%", false)]
+        {
+            assert_eq!(
+                LIKE.pieces(pattern.as_bytes()).unwrap().matches(&long),
+                expect,
+                "{pattern}"
+            );
+        }
+        for refused in ["", "a_c", "\u{e9}", "a\0"] {
+            assert!(LIKE.pieces(refused.as_bytes()).is_none());
+        }
+        assert!(GLOB.pieces(b"[a]").is_none() && GLOB.pieces(b"a_").is_some());
     }
 }

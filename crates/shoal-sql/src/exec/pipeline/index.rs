@@ -208,7 +208,7 @@ impl<'a, 't> LoopRun<'a, 't> {
             }
             if match access.row {
                 _ if !self.all(&level.before) => false,
-                Some((place, lookup)) => self.follow(access, place, level.record, lookup)?,
+                Some((_, lookup)) => self.follow(access, level.record, lookup)?,
                 None => true,
             } {
                 matched |= self.matched(number, level, sink)?;
@@ -244,14 +244,14 @@ impl<'a, 't> LoopRun<'a, 't> {
     fn follow(
         &mut self,
         access: &IndexAccess,
-        place: usize,
         record: usize,
         lookup: usize,
     ) -> Result<bool, Error> {
         let entry = access.entry;
-        let plan = &self.pipeline.records[entry];
-        let field = plan.first + plan.places.partition_point(|&known| known < place);
-        let found = self.memory.fields[field].int(self.bytes(entry));
+        let found = match &access.rowid {
+            Some(Operand::Field { field, .. }) => self.memory.fields[*field].int(self.bytes(entry)),
+            _ => None,
+        };
         let Some(rowid) = found else { return Err(Error::names_no_row(0)) };
         if access.once && !self.memory.any.seen.insert(rowid) {
             return Ok(false);

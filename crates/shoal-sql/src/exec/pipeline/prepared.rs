@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use shoal_store::{ColumnPlace, TextProbe};
 
+use super::leaf::CHUNK;
 use super::leaf_rows::LeafRows;
 use super::run::parameter;
 use super::slots::fixed;
@@ -18,7 +19,7 @@ use crate::value::{
 };
 
 /// A condition prepared for one run, with its constant side known.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) enum PreparedTest {
     /// An integer field within a range, or not.
     Int { field: usize, range: IntRange, test: usize },
@@ -30,6 +31,14 @@ pub(super) enum PreparedTest {
     /// The order of two texts byte by byte; under a numeric affinity of texts not reading as
     /// numbers.
     TextOrder { field: usize, op: CompareOp, numeric: bool, test: usize },
+    /// An integer among some, ascending, or none of them.
+    IntIn { field: usize, ints: Box<[i64]>, not: bool, test: usize },
+    /// A text among some, compared byte by byte, or none of them.
+    TextIn { field: usize, probes: Box<[TextProbe]>, not: bool, test: usize },
+    /// A text fitting a pattern of plain pieces, or not.
+    Like { field: usize, not: bool, test: usize },
+    /// Any of some parts, each a list of conditions holding together.
+    Parts { parts: Box<[Box<[PreparedTest]>]>, test: usize },
     /// A field required to be NULL, or not NULL.
     Null { field: usize, not: bool, test: usize },
     /// Whatever its test says, by the test's number.
@@ -116,6 +125,20 @@ impl PreparedTest {
         if let Test::IsNull { operand: Operand::Field { field, .. }, not } = test {
             return PreparedTest::Null { field: *field, not: *not, test: at };
         }
+        match test {
+            Test::In { .. } => return PreparedTest::of_list(at, test, parameters),
+            Test::Like { operand: Operand::Field { field, .. }, pieces: Some(_), not, .. } => {
+                return PreparedTest::Like { field: *field, not: *not, test: at };
+            }
+            Test::Any(parts) => {
+                let parts = parts.iter().map(|tests| {
+                    let numbered = tests.iter().enumerate();
+                    numbered.map(|(at, test)| PreparedTest::of(at, test, parameters)).collect()
+                });
+                return PreparedTest::Parts { parts: parts.collect(), test: at };
+            }
+            _ => {}
+        }
         let Test::Compare { rule, left: Operand::Field { field, real, .. }, right } = test else {
             return any;
         };
@@ -131,7 +154,7 @@ impl PreparedTest {
         let field = *field;
         let number = |value: f64| match number_ranges(rule.op, value) {
             Some((ints, reals)) => PreparedTest::Number { field, ints, reals, test: at },
-            None => any,
+            None => PreparedTest::Any { test: at },
         };
         match right {
             ValueRef::Int(value) if !real => match IntRange::of(rule.op, value) {
@@ -156,16 +179,83 @@ impl PreparedTest {
         }
     }
 
+    /// An `IN` a list of integers, or of texts compared by their bytes; of a list with others the
+    /// test decides.
+    fn of_list(at: usize, test: &Test, parameters: &[Value]) -> PreparedTest {
+        let any = PreparedTest::Any { test: at };
+        let Test::In { operand: Operand::Field { field, real, .. }, list, rule } = test else {
+            return any;
+        };
+        let numeric = rule.affinity.is_some_and(Affinity::is_numeric);
+        let is_int = |item: &Operand| matches!(fixed(item, parameters), ValueRef::Int(_));
+        let is_text = |item: &Operand| match fixed(item, parameters) {
+            ValueRef::Text(text) => !(numeric && may_read_as_number(text)),
+            _ => false,
+        };
+        let (field, not) = (*field, rule.not);
+        if list.iter().all(is_int) && !real {
+            let int = |item: &Operand| match fixed(item, parameters) {
+                ValueRef::Int(int) => Some(int),
+                _ => None,
+            };
+            let mut ints: Vec<i64> = list.iter().filter_map(int).collect();
+            ints.sort_unstable();
+            return PreparedTest::IntIn { field, ints: ints.into(), not, test: at };
+        }
+        if list.iter().all(is_text) && rule.collation == Collation::Binary {
+            let probe = |item: &Operand| match fixed(item, parameters) {
+                ValueRef::Text(text) => Some(TextProbe::new(text)),
+                _ => None,
+            };
+            let probes = list.iter().filter_map(probe).collect();
+            return PreparedTest::TextIn { field, probes, not, test: at };
+        }
+        any
+    }
+
     /// Narrows the first `count` rows of `selected` to those meeting the condition; gives their
     /// number.
     pub(super) fn select(
-        self,
+        &self,
         tests: &[Test],
         rows: LeafRows<'_>,
         selected: &mut [u8],
         count: usize,
     ) -> usize {
-        match self {
+        match *self {
+            PreparedTest::IntIn { field, ref ints, not, test } => {
+                keep_places(rows, (field, &tests[test]), selected, count, |place, bytes| {
+                    place.near_int(bytes).map(|int| ints.binary_search(&int).is_ok() != not)
+                })
+            }
+            PreparedTest::TextIn { field, ref probes, not, test } => {
+                let Test::In { list, .. } = &tests[test] else { return 0 };
+                let text = |item| match fixed(item, rows.parameters()) {
+                    ValueRef::Text(text) => text,
+                    _ => &[],
+                };
+                let tells = |place: ColumnPlace, bytes: &[u8]| {
+                    for (item, probe) in list.iter().zip(probes) {
+                        if probe.equals(place, bytes, text(item))? {
+                            return Some(!not);
+                        }
+                    }
+                    Some(not)
+                };
+                keep_places(rows, (field, &tests[test]), selected, count, tells)
+            }
+            PreparedTest::Like { field, not, test } => {
+                let Test::Like { pieces: Some(pieces), .. } = &tests[test] else { return 0 };
+                let tells = |place: ColumnPlace, bytes: &[u8]| match place.decode(bytes) {
+                    Some(ValueRef::Text(text)) => Some(pieces.matches(text) != not),
+                    _ => None,
+                };
+                keep_places(rows, (field, &tests[test]), selected, count, tells)
+            }
+            PreparedTest::Parts { ref parts, test } => {
+                let Test::Any(tests) = &tests[test] else { return 0 };
+                any_part(parts, tests, rows, selected, count)
+            }
             PreparedTest::Int { field, range, test } => {
                 keep_places(rows, (field, &tests[test]), selected, count, |place, bytes| {
                     place.near_int(bytes).map(|int| range.has(int))
@@ -212,11 +302,36 @@ impl PreparedTest {
     }
 }
 
+/// Narrows rows to those of which any part holds. Each part is asked about rows no part before
+/// holds for.
+fn any_part(
+    parts: &[Box<[PreparedTest]>],
+    tests: &[Box<[Test]>],
+    rows: LeafRows<'_>,
+    selected: &mut [u8],
+    count: usize,
+) -> usize {
+    let (mut holds, mut rest, mut left) = ([false; CHUNK], [0; CHUNK], count);
+    rest[..count].copy_from_slice(&selected[..count]);
+    for (part, tests) in parts.iter().zip(tests) {
+        let (mut asked, mut found) = (rest, left);
+        for test in part {
+            found = test.select(tests, rows, &mut asked, found);
+        }
+        if found == 0 {
+            continue;
+        }
+        asked[..found].iter().for_each(|&row| holds[usize::from(row)] = true);
+        left = keep(&mut rest, left, |row| !holds[row]);
+    }
+    keep(selected, count, |row| holds[row])
+}
+
 /// The value compared with a comparison's field.
 fn constant_side<'r>(test: &'r Test, rows: LeafRows<'r>) -> ValueRef<'r> {
     match test {
         Test::Compare { right, .. } => fixed(right, rows.parameters()),
-        Test::IsNull { .. } | Test::Like { .. } => ValueRef::Null,
+        _ => ValueRef::Null,
     }
 }
 
