@@ -19,7 +19,8 @@ pub struct Sample<'t> {
 }
 
 impl Transaction {
-    /// Looks at one page of each level of the tree at `root` and takes the others for its like.
+    /// Looks at one page of each level of the tree at `root` and takes the others for its like;
+    /// below a root of a few children, at one path for each of them.
     ///
     /// # Errors
     /// When a page cannot be read or is corrupt.
@@ -29,11 +30,23 @@ impl Transaction {
         path.restart()?;
         let root = path.page();
         let mut leaves = 1_u64;
-        while !path.is_leaf() {
+        if !path.is_leaf() {
             let children = path.cell_count() + 1;
-            leaves = leaves.saturating_mul(children as u64);
-            path.index = children / 2;
-            path.push_child()?;
+            let middle = children / 2;
+            let mut others = 0_u64;
+            // The last of few children has just begun to fill, and tells nothing of the others.
+            for child in (0..children).filter(|&child| child != middle) {
+                if children > ROOT_CHILDREN_MAX {
+                    break;
+                }
+                others = others.saturating_add(leaves_below(&mut path, child)?);
+                path.restart()?;
+            }
+            leaves = leaves_below(&mut path, middle)?;
+            leaves = match children > ROOT_CHILDREN_MAX {
+                true => leaves.saturating_mul(children as u64),
+                false => leaves.saturating_add(others),
+            };
         }
         let leaf = path.page();
         let count = leaves.saturating_mul(leaf.cell_count() as u64);
@@ -102,6 +115,23 @@ impl Transaction {
         }
     }
 }
+
+/// Goes down to the leaf in the middle of a child; gives about how many leaves are below the child.
+fn leaves_below(path: &mut Path<'_>, child: usize) -> Result<u64, Error> {
+    path.index = child;
+    path.push_child()?;
+    let mut leaves = 1_u64;
+    while !path.is_leaf() {
+        let children = path.cell_count() + 1;
+        leaves = leaves.saturating_mul(children as u64);
+        path.index = children / 2;
+        path.push_child()?;
+    }
+    Ok(leaves)
+}
+
+/// A root of so few children has all of them looked at.
+const ROOT_CHILDREN_MAX: usize = 8;
 
 fn tree_kind(kind: BtreeKind) -> TreeKind {
     match kind {

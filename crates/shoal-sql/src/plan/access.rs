@@ -362,7 +362,7 @@ impl<'e> Frame<'e> {
         for path in &mut paths {
             self.use_classes(&usable, path);
         }
-        if self.sources.len() > 1 {
+        if self.sources.len() > 1 || self.estimates.have_samples() {
             let rows = self.rows_found(&usable, place, &paths);
             for path in &mut paths {
                 if let PathKind::Hash(keys) = &path.kind {

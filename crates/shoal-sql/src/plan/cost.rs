@@ -81,10 +81,15 @@ pub(super) struct Estimates {
 }
 
 impl Estimates {
-    /// Asks the samples of a join's tables; a select of one source asks none.
+    /// Asks the samples of the tables. A table read alone has one where a query runs for its rows,
+    /// or where a join took it before.
     pub(super) fn new(sources: &[Source], terms: &[Term<'_>], conditions: &[Expr]) -> Estimates {
         let classes = classes(conditions, sources);
-        if sources.len() < 2 {
+        let is_sampled = |source: &Source| match &source.kind {
+            SourceKind::Table(table) => table.row_sample().is_some(),
+            _ => false,
+        };
+        if sources.len() < 2 && !sources.iter().any(is_sampled) {
             let told = vec![None; terms.len()];
             return Estimates { class: vec![None; terms.len()], told, ..Estimates::default() };
         }
@@ -115,6 +120,11 @@ impl Estimates {
             fixed: classes.iter().map(is_fixed).collect(),
             transitive: classes.iter().map(|class| class.is_transitive(conditions)).collect(),
         }
+    }
+
+    /// True where a sample told of any term.
+    pub(super) fn have_samples(&self) -> bool {
+        self.told.iter().any(Option::is_some)
     }
 
     /// The class of equal columns of a term.

@@ -35,7 +35,8 @@ fn sample_select(select: &Select, txns: Txns<'_>) {
         match &source.kind {
             SourceKind::Query(query) => sample_body(&query.body, txns),
             SourceKind::Table(table) => {
-                let alone = select.sources.len() == 1;
+                // How often a query within runs is a matter of how many rows there are around it.
+                let alone = select.sources.len() == 1 && !runs_query(select);
                 let one_row = alone && select.conjuncts.iter().any(is_rowid);
                 if !(one_row || alone && table.indexes.is_empty())
                     && let Ok(txn) = txns.of(table.database)
@@ -49,6 +50,13 @@ fn sample_select(select: &Select, txns: Txns<'_>) {
             SourceKind::Taken(_) | SourceKind::Virtual(_) | SourceKind::Module { .. } => {}
         }
     }
+}
+
+/// True where an expression of a select runs a query for each of its rows.
+fn runs_query(select: &Select) -> bool {
+    let mut found = false;
+    select.walk(&mut |expr| found |= expr.query().is_some_and(|query| query.correlated));
+    found
 }
 
 /// True where a condition asks for one rowid, which no statistics could make cheaper.

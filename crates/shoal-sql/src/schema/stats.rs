@@ -47,12 +47,30 @@ struct Sampled {
 /// Rowids no further apart are taken to lie on one page.
 const NEAR_ROWS: u64 = 64;
 
+/// Statistics of a tree of fewer rows are believed: whatever is planned by them is soon done.
+const FEW_ROWS: f64 = 20.0;
+
+/// Statistics naming so many times more rows than a look at the tree, or so many times fewer, are
+/// of another time.
+const STALE: f64 = 10.0;
+
 /// Most marks kept of a tree.
 const MARKS_MAX: usize = 64;
 
 impl TreeStats {
     fn keys(&self) -> Option<&Keys> {
-        self.analysed.get().or_else(|| self.sampled.get()?.as_ref().map(|sampled| &sampled.keys))
+        self.analysed().or_else(|| self.sampled.get()?.as_ref().map(|sampled| &sampled.keys))
+    }
+
+    /// The numbers of an `ANALYZE`, unless the tree is of another size by now.
+    fn analysed(&self) -> Option<&Keys> {
+        let analysed = self.analysed.get()?;
+        let sampled = self.sampled.get().and_then(Option::as_ref);
+        let is_stale = sampled.is_some_and(|sampled| {
+            let (now, then) = (sampled.keys.rows.max(1.0), analysed.rows.max(1.0));
+            now >= FEW_ROWS && (now / then).max(then / now) >= STALE
+        });
+        (!is_stale).then_some(analysed)
     }
 
     /// Estimated number of pages read for each row by a walk over the whole tree.
@@ -96,7 +114,7 @@ impl Table {
         let analysed = [&self.stats].into_iter().chain(
             self.indexes.iter().filter(|index| !index.is_partial()).map(|index| &index.stats),
         );
-        let mut analysed = analysed.filter_map(|stats| stats.analysed.get());
+        let mut analysed = analysed.filter_map(TreeStats::analysed);
         let keys = analysed.next().or_else(|| self.stats.keys());
         keys.map(|keys| keys.rows)
     }
