@@ -63,7 +63,7 @@ pub(super) trait WindowRows {
     fn group(&mut self, place: usize) -> Result<usize, Error>;
 
     /// The number of groups of peers.
-    fn group_count(&self) -> usize;
+    fn group_count(&mut self) -> usize;
 
     /// Start of a group; behind the last one, the partition's end.
     fn start_of(&mut self, group: usize) -> Result<usize, Error>;
@@ -71,7 +71,8 @@ pub(super) trait WindowRows {
     /// Start of the group at a signed number, clamped to the partition.
     fn group_start(&mut self, group: i128) -> Result<usize, Error> {
         let group = usize::try_from(group.max(0)).unwrap_or(usize::MAX);
-        self.start_of(group.min(self.group_count()))
+        let group = group.min(self.group_count());
+        self.start_of(group)
     }
 
     /// A row's peers, itself included.

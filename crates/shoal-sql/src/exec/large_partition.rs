@@ -203,7 +203,7 @@ impl WindowRows for Looked<'_> {
         Ok(place_of(rows.row(&mut readers[Reader::Current as usize], place)?.first()))
     }
 
-    fn group_count(&self) -> usize {
+    fn group_count(&mut self) -> usize {
         self.partition.starts.len() - 1
     }
 

@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use rayon::slice::ParallelSliceMut;
+use rustc_hash::FxHashMap;
 
 use super::Machine;
 use super::eval;
@@ -309,6 +310,12 @@ impl PassRows {
         let numbers = FirstNumbers::of(self, pass, order);
         let entry = |(place, &row): (usize, &usize)| {
             let (first_key, mut more) = (self.key(pass, row, 0).as_ref(), [0; 2]);
+            if let FirstNumbers::Ranks(ranks) = &numbers {
+                if let Some(second) = pass.sort.keys.get(1) {
+                    more[0] = prefix_of(self.key(pass, row, 1).as_ref(), *second);
+                }
+                return (ranks[place], more, place, row);
+            }
             if let (FirstNumbers::Texts, ValueRef::Text(text)) = (&numbers, first_key) {
                 let tail = tail_of(text);
                 more[0] = if first.descending { !tail } else { tail };
@@ -321,7 +328,7 @@ impl PassRows {
         let mut sorted: Vec<(u64, [u64; 2], usize, usize)> =
             order.iter().enumerate().map(entry).collect();
         let compare = |a: &(u64, [u64; 2], usize, usize), b: &(u64, [u64; 2], usize, usize)| {
-            let by_keys = || self.compare(pass, a.3, b.3, 0);
+            let by_keys = || self.compare(pass, a.3, b.3, usize::from(numbers.tell_equals()));
             a.0.cmp(&b.0).then(a.1.cmp(&b.1)).then_with(by_keys).then(a.2.cmp(&b.2))
         };
         if sorted.len() < PARALLEL_MIN {
@@ -361,9 +368,14 @@ enum FirstNumbers {
     Ints,
     /// As above with the bytes behind: short texts and NULLs.
     Texts,
+    /// Of each row the place of its text, or NULL, among the few different ones.
+    Ranks(Vec<u64>),
     /// Keys of equal numbers have to be compared.
     Any,
 }
+
+/// Most different first keys ordered by their ranks.
+const DIFFERENT_MAX: usize = 4096;
 
 /// Bytes of a text before those of [`tail_of`], all told by [`prefix_of`].
 const TEXT_HEAD: usize = 6;
@@ -389,12 +401,47 @@ impl FirstNumbers {
         match is_plain {
             true if all(is_int) => FirstNumbers::Ints,
             true if all(is_text) => FirstNumbers::Texts,
-            _ => FirstNumbers::Any,
+            _ => FirstNumbers::ranks(rows, pass, order).unwrap_or(FirstNumbers::Any),
         }
     }
 
+    /// `None` for keys other than texts and NULLs, and for many different ones.
+    fn ranks(rows: &PassRows, pass: &WindowPass, order: &[usize]) -> Option<FirstNumbers> {
+        let key = *pass.sort.keys.first()?;
+        let most = DIFFERENT_MAX.min(order.len() / 4);
+        let mut numbers: FxHashMap<Option<&[u8]>, usize> = FxHashMap::default();
+        let mut different: Vec<ValueRef<'_>> = Vec::new();
+        let mut ranks = Vec::with_capacity(order.len());
+        for &row in order {
+            let value = rows.key(pass, row, 0).as_ref();
+            let text = match value {
+                ValueRef::Null => None,
+                ValueRef::Text(text) => Some(text),
+                _ => return None,
+            };
+            let number = *numbers.entry(text).or_insert_with(|| {
+                different.push(value);
+                different.len() - 1
+            });
+            if number > most {
+                return None;
+            }
+            ranks.push(number as u64);
+        }
+        let mut sorted: Vec<usize> = (0..different.len()).collect();
+        sorted.sort_by(|&a, &b| compare(different[a], different[b], key));
+        let mut places = vec![0; different.len()];
+        for pair in sorted.windows(2) {
+            // Texts may be equal by the collation.
+            let more = compare(different[pair[0]], different[pair[1]], key).is_ne();
+            places[pair[1]] = places[pair[0]] + u64::from(more);
+        }
+        ranks.iter_mut().for_each(|rank| *rank = places[*rank as usize]);
+        Some(FirstNumbers::Ranks(ranks))
+    }
+
     fn tell_equals(&self) -> bool {
-        matches!(self, FirstNumbers::Ints | FirstNumbers::Texts)
+        !matches!(self, FirstNumbers::Any)
     }
 }
 
@@ -412,27 +459,43 @@ struct Partition<'o> {
     pass: &'o WindowPass,
     order: &'o [usize],
     rows: &'o mut PassRows,
-    /// Start of each group of peers, and the partition's end.
-    starts: Vec<usize>,
-    /// The group of each row.
-    group: Vec<usize>,
+    /// The groups of peers; `None` until a frame or a function asks.
+    peers: Option<Peers>,
     /// The frames so far.
     ranges: Vec<Range<usize>>,
 }
 
+/// Groups of rows equal by the keys of the order.
+struct Peers {
+    /// Start of each group, and the partition's end.
+    starts: Vec<usize>,
+    /// The group of each row.
+    group: Vec<usize>,
+}
+
 impl<'o> Partition<'o> {
     fn new(order: &'o [usize], rows: &'o mut PassRows, pass: &'o WindowPass) -> Partition<'o> {
-        let mut starts = vec![0];
-        let mut group = Vec::with_capacity(order.len());
-        for place in 0..order.len() {
-            let order_keys = pass.partition_count..pass.sort.keys.len();
-            if place > 0 && !rows.same(pass, order[place - 1], order[place], order_keys) {
-                starts.push(place);
+        Partition { pass, order, rows, peers: None, ranges: Vec::new() }
+    }
+
+    /// The groups of peers. Comparing neighbours takes a look at every key: `lag`, `row_number` and
+    /// frames counted in rows go without.
+    #[inline]
+    fn peer_groups(&mut self) -> &Peers {
+        let Partition { pass, order, rows, peers, .. } = self;
+        peers.get_or_insert_with(|| {
+            let mut starts = vec![0];
+            let mut group = Vec::with_capacity(order.len());
+            for place in 0..order.len() {
+                let order_keys = pass.partition_count..pass.sort.keys.len();
+                if place > 0 && !rows.same(pass, order[place - 1], order[place], order_keys) {
+                    starts.push(place);
+                }
+                group.push(starts.len() - 1);
             }
-            group.push(starts.len() - 1);
-        }
-        starts.push(order.len());
-        Partition { pass, order, rows, starts, group, ranges: Vec::new() }
+            starts.push(order.len());
+            Peers { starts, group }
+        })
     }
 }
 
@@ -465,15 +528,15 @@ impl WindowRows for Partition<'_> {
     }
 
     fn group(&mut self, place: usize) -> Result<usize, Error> {
-        Ok(self.group[place])
+        Ok(self.peer_groups().group[place])
     }
 
-    fn group_count(&self) -> usize {
-        self.starts.len() - 1
+    fn group_count(&mut self) -> usize {
+        self.peer_groups().starts.len() - 1
     }
 
     fn start_of(&mut self, group: usize) -> Result<usize, Error> {
-        Ok(self.starts[group])
+        Ok(self.peer_groups().starts[group])
     }
 
     fn range(&mut self, frame: &Frame<'_>, place: usize) -> Result<Range<usize>, Error> {

@@ -30,13 +30,11 @@ pub(crate) fn skip(text: &[u8], pos: usize) -> usize {
 
 /// The number of characters in the text.
 pub(crate) fn count(text: &[u8]) -> usize {
-    let mut pos = 0;
-    let mut count = 0;
-    while pos < text.len() {
-        pos = skip(text, pos);
-        count += 1;
+    if text.is_ascii() {
+        return text.len();
     }
-    count
+    let within = |pair: &&[u8]| pair[0] >= 0x80 && is_continuation(pair[1]);
+    text.len() - text.windows(2).filter(within).count()
 }
 
 /// Appends a code point as UTF-8; a number of no character becomes U+FFFD.
@@ -47,6 +45,10 @@ pub(crate) fn push(text: &mut Vec<u8>, code: u32) {
 
 /// The text up to its first NUL, where SQLite's own string functions stop.
 pub(crate) fn to_nul(text: &[u8]) -> &[u8] {
+    // A search for one byte goes by words, a search by a condition byte by byte.
+    if !text.contains(&0) {
+        return text;
+    }
     let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
     &text[..end]
 }
@@ -54,4 +56,28 @@ pub(crate) fn to_nul(text: &[u8]) -> &[u8] {
 /// True for the second and later bytes of a character.
 pub(crate) fn is_continuation(byte: u8) -> bool {
     byte & 0xc0 == 0x80
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn characters_are_counted_as_they_are_skipped(
+            text in proptest::collection::vec(
+                prop::sample::select(b"ab\x80\xbf\xc3\xe2\xf0\xff\0".to_vec()), 0..40),
+        ) {
+            let (mut pos, mut skipped) = (0, 0);
+            while pos < text.len() {
+                pos = skip(&text, pos);
+                skipped += 1;
+            }
+            prop_assert_eq!(count(&text), skipped);
+            let nul = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
+            prop_assert_eq!(to_nul(&text), &text[..nul]);
+        }
+    }
 }

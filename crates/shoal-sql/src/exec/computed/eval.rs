@@ -14,8 +14,9 @@ use crate::keep::KeySet;
 use crate::plan::node::Node;
 use crate::plan::{Code, Op, Reg, When};
 use crate::value::{
-    self, ArithmeticOp, CompareOp, Comparison, InRule, PATTERN_BYTES_MAX, Value, ValueRef, and,
-    arithmetic, assign, compare_by, is_in_values, text_of, truth,
+    self, Affinity, ArithmeticOp, Collation, CompareOp, Comparison, InRule, PATTERN_BYTES_MAX,
+    Value, ValueRef, and, arithmetic, assign, compare_by, is_in_values, may_read_as_number,
+    text_of, truth,
 };
 
 /// A selection of the batch's rows for an operation.
@@ -368,9 +369,14 @@ impl Columns {
             && pattern.len() <= PATTERN_BYTES_MAX
         {
             let source = self.source(registers.start + 1, world);
-            truths(rows, out, |row| {
-                let text = text_of(source.value(row));
-                text.map(|text| language.matches(pattern, &text, None))
+            let pieces = language.pieces(pattern);
+            let fits = |text: &[u8]| match &pieces {
+                Some(pieces) => pieces.matches(text),
+                None => language.matches(pattern, text, None),
+            };
+            truths(rows, out, |row| match source.value(row) {
+                ValueRef::Text(text) => Some(fits(text)),
+                other => text_of(other).map(|text| fits(&text)),
             });
             return;
         }
@@ -728,6 +734,18 @@ fn compare_rows(
         && !(is_told && left.nulls() | right.nulls() != 0)
     {
         return compare_numbers(rule.op, (left, right), rows, out);
+    }
+    let is_equality = matches!(rule.op, CompareOp::Equal | CompareOp::NotEqual);
+    if let Source::Fixed(ValueRef::Text(text)) = right
+        && is_equality
+        && rule.collation == Collation::Binary
+        && !(rule.affinity.is_some_and(Affinity::is_numeric) && may_read_as_number(text))
+    {
+        let differs = rule.op == CompareOp::NotEqual;
+        return truths(rows, out, |row| match left.value(row) {
+            ValueRef::Text(other) => Some((other == text) != differs),
+            other => compare_by(rule, other, right.value(row)),
+        });
     }
     truths(rows, out, |row| compare_by(rule, left.value(row), right.value(row)));
 }
