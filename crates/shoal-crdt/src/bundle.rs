@@ -43,8 +43,8 @@ impl Document {
             writer.actors().iter().map(|actor| self.ops.actors.lookup(actor)).collect();
         let known = |id: OpId| Some(OpId { actor: local[id.actor.as_usize()]?, ..id });
         let rank = |obj: OpId, elem: OpId| {
-            let object = self.ops.object(self.ops.find(StoredObjId::Op(known(obj)?))?);
-            let Data::Sequence(sequence) = &object.data else { return None };
+            let object = self.ops.find(StoredObjId::Op(known(obj)?))?;
+            let Data::Sequence(sequence) = self.ops.data(object) else { return None };
             Some(sequence.rank_of(sequence.locate(known(elem)?)?))
         };
         Ok(writer.finish(|obj, elem| rank(obj, elem).unwrap_or_default())?)

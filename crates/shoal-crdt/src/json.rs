@@ -60,7 +60,7 @@ impl Serialize for DocumentJson<'_> {
         };
         let nested = Self { max_depth: left, ..*self };
         let object = self.doc.ops.object(self.object);
-        match &object.data {
+        match self.doc.ops.data_of(object) {
             Data::Map(map) => {
                 let mut entries = serializer.serialize_map(Some(map.visible))?;
                 for (key, register) in map.sorted(&self.doc.ops.names) {

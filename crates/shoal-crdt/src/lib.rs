@@ -39,6 +39,7 @@ mod random_edits;
 mod read;
 mod read_doc;
 mod register;
+mod rows;
 mod save;
 mod sequence;
 mod shared;

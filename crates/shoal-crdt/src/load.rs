@@ -168,16 +168,16 @@ impl Document {
         }
         let graph = &mut self.graph;
         let ops = &mut self.ops;
-        // Hashing the history and building the objects do not need each other.
+        // Hashing the history and finding the objects do not need each other.
         let is_large = chunk.op_count() + chunk.change_count() >= PARALLEL_FROM;
         if is_large && verify != Verify::Later {
             let (loaded, built) =
-                rayon::join(|| graph.load(chunk, verify), || build::build(ops, chunk));
+                rayon::join(|| graph.load(chunk, verify), || build::outline(ops, chunk));
             loaded?;
             return built;
         }
         graph.load(chunk, verify)?;
-        build::build(ops, chunk)
+        build::outline(ops, chunk)
     }
 }
 

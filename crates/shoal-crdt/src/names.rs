@@ -57,3 +57,38 @@ impl Names {
         self.names.get(index.0).map_or("", |name| name)
     }
 }
+
+/// Names interned lately: a document's objects have the same keys again and again.
+#[derive(Debug)]
+pub(crate) struct NameCache([NameIdx; CACHED]);
+
+/// Names in the cache, a power of two.
+const CACHED: usize = 256;
+
+impl Default for NameCache {
+    fn default() -> Self {
+        // No document has so many names.
+        Self([NameIdx(u32::MAX); CACHED])
+    }
+}
+
+impl NameCache {
+    /// As [`Names::intern`]; a name seen lately costs no keyed hash.
+    #[inline]
+    pub(crate) fn intern(&mut self, names: &mut Names, name: &str) -> NameIdx {
+        let slot = &mut self.0[Self::slot(name.as_bytes())];
+        if slot.0 == u32::MAX || names.get(*slot) != name {
+            *slot = names.intern(name);
+        }
+        *slot
+    }
+
+    /// A place by the length, and the first and last bytes.
+    #[inline]
+    fn slot(name: &[u8]) -> usize {
+        let at = |index: usize| name.get(index).copied().map_or(0, u64::from);
+        let len = name.len();
+        let mixed = at(0) | at(len / 2) << 8 | at(len.wrapping_sub(1)) << 16 | (len as u64) << 24;
+        (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize % CACHED
+    }
+}

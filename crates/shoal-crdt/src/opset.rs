@@ -4,7 +4,7 @@
 //! is checked before anything changes. [`OpSet::undo`] is the exact inverse.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use shoal_history::{
     Action, ActorId, ActorIdx, DeleteRun, Key, Limits, ObjId as StoredObjId, Op, OpId, ScalarRef,
@@ -15,7 +15,8 @@ use crate::error::OpFault;
 use crate::map::MapObject;
 use crate::names::{NameIdx, Names};
 use crate::pending::{Moment, Pending, PendingOps, TakenBack};
-use crate::register::{ObjIdx, RegOp, Register, Succ};
+use crate::register::{ObjIdx, RegOp, Register};
+use crate::rows::{Rows, Span};
 use crate::sequence::{NO_OP, Place, Sequence, Unit};
 use crate::shared::SharedMap;
 use crate::slots::Slots;
@@ -31,6 +32,8 @@ pub(crate) struct OpSet {
     pub(crate) max_depth: u32,
     objects: Slots<Object, 16>,
     by_id: SharedMap<OpId, ObjIdx>,
+    /// The rows of the document chunk behind objects without data.
+    rows: Option<Arc<Rows>>,
     /// The rows of a document chunk: every op but deletes.
     op_count: u64,
 }
@@ -45,7 +48,10 @@ pub(crate) struct Object {
     pub(crate) parent: ObjIdx,
     /// The number of objects around this one.
     pub(crate) depth: u32,
-    pub(crate) data: Data,
+    /// Built by the first look, see [`OpSet::data`].
+    data: OnceLock<Data>,
+    /// The rows to build from.
+    span: Span,
 }
 
 #[derive(Clone, Debug)]
@@ -56,8 +62,9 @@ pub(crate) enum Data {
 
 impl OpSet {
     pub(crate) fn new(encoding: TextEncoding) -> Self {
-        let data = Data::Map(Arc::default());
-        let root = Object { id: NO_OP, kind: ObjType::Map, parent: ObjIdx::ROOT, depth: 0, data };
+        let data = OnceLock::from(Data::Map(Arc::default()));
+        let (kind, span) = (ObjType::Map, Span::default());
+        let root = Object { id: NO_OP, kind, parent: ObjIdx::ROOT, depth: 0, data, span };
         Self {
             actors: Arc::default(),
             names: Names::default(),
@@ -65,6 +72,7 @@ impl OpSet {
             max_depth: Limits::default().max_depth,
             objects: Slots::from_iter([root].into_iter()),
             by_id: SharedMap::default(),
+            rows: None,
             op_count: 0,
         }
     }
@@ -97,32 +105,81 @@ impl OpSet {
         self.objects.get(object.0).expect("an index of an object names one")
     }
 
+    /// The contents of an object. Cost: for an object of a loaded chunk, the building at the first
+    /// look.
     #[inline]
-    pub(crate) fn object_mut(&mut self, object: ObjIdx) -> (&mut Object, &Actors) {
-        let object = self.objects.get_mut(object.0).expect("an index of an object names one");
-        (object, &self.actors)
+    pub(crate) fn data(&self, object: ObjIdx) -> &Data {
+        self.data_of(self.object(object))
+    }
+
+    /// As [`OpSet::data`], of an object of this set.
+    #[inline]
+    pub(crate) fn data_of<'a>(&'a self, object: &'a Object) -> &'a Data {
+        object.data.get_or_init(|| self.build(object))
+    }
+
+    fn build(&self, object: &Object) -> Data {
+        let unit = match object.kind {
+            ObjType::Map | ObjType::Table => None,
+            ObjType::List => Some(Unit::Element),
+            ObjType::Text => Some(Unit::Text(self.encoding)),
+        };
+        let rows = self.rows.as_deref().expect("an object without data has rows");
+        let made = |id: OpId| self.by_id.get(&id).copied().unwrap_or(ObjIdx::NONE);
+        match unit {
+            None => Data::Map(Arc::new(rows.map(object.span, &self.actors, made))),
+            Some(unit) => {
+                Data::Sequence(Arc::new(rows.sequence(object.span, unit, &self.actors, made)))
+            }
+        }
+    }
+
+    /// How many objects were built so far.
+    #[cfg(test)]
+    pub(crate) fn built(&self) -> usize {
+        self.objects.iter().filter(|object| object.data.get().is_some()).count()
+    }
+
+    /// Makes the objects added by [`OpSet::add_unbuilt`] ones of these rows.
+    pub(crate) fn set_rows(&mut self, rows: Rows) {
+        self.rows = Some(Arc::new(rows));
+    }
+
+    /// Names the rows of an object.
+    pub(crate) fn set_span(&mut self, object: ObjIdx, span: Span) {
+        if let Some(object) = self.objects.get_mut(object.0) {
+            (object.span, object.data) = (span, OnceLock::new());
+        }
+    }
+
+    #[inline]
+    fn data_mut(&mut self, object: ObjIdx) -> (&mut Data, &Actors) {
+        if self.rows.is_some() {
+            // Built before the chunk of objects is copied: copies share the object.
+            self.data(object);
+        }
+        let data = self.objects.get_mut(object.0).and_then(|object| object.data.get_mut());
+        (data.expect("an object that was built has data"), &self.actors)
     }
 
     pub(crate) fn map_mut(&mut self, object: ObjIdx) -> Option<(&mut MapObject, &Actors)> {
-        match self.object_mut(object) {
-            (Object { data: Data::Map(map), .. }, actors) => Some((Arc::make_mut(map), actors)),
+        match self.data_mut(object) {
+            (Data::Map(map), actors) => Some((Arc::make_mut(map), actors)),
             _ => None,
         }
     }
 
     #[inline]
     pub(crate) fn sequence_mut(&mut self, object: ObjIdx) -> Option<(&mut Sequence, &Actors)> {
-        match self.object_mut(object) {
-            (Object { data: Data::Sequence(sequence), .. }, actors) => {
-                Some((Arc::make_mut(sequence), actors))
-            }
+        match self.data_mut(object) {
+            (Data::Sequence(sequence), actors) => Some((Arc::make_mut(sequence), actors)),
             _ => None,
         }
     }
 
     /// The register of a key in a map.
     pub(crate) fn register(&self, object: ObjIdx, name: NameIdx) -> Option<&Register> {
-        match &self.object(object).data {
+        match self.data(object) {
             Data::Map(map) => map.get(name),
             Data::Sequence(_) => None,
         }
@@ -135,14 +192,25 @@ impl OpSet {
         }
     }
 
+    /// Adds an empty object.
     pub(crate) fn add_object(&mut self, id: OpId, kind: ObjType, parent: ObjIdx) -> ObjIdx {
         let data = match kind {
             ObjType::Map | ObjType::Table => Data::Map(Arc::default()),
             ObjType::List => Data::Sequence(Arc::new(Sequence::new(Unit::Element))),
             ObjType::Text => Data::Sequence(Arc::new(Sequence::new(Unit::Text(self.encoding)))),
         };
+        self.add(id, kind, parent, OnceLock::from(data))
+    }
+
+    /// Adds an object to be built from rows: from none, unless [`OpSet::set_span`] names some.
+    pub(crate) fn add_unbuilt(&mut self, id: OpId, kind: ObjType, parent: ObjIdx) -> ObjIdx {
+        self.add(id, kind, parent, OnceLock::new())
+    }
+
+    fn add(&mut self, id: OpId, kind: ObjType, parent: ObjIdx, data: OnceLock<Data>) -> ObjIdx {
         let depth = self.object(parent).depth.saturating_add(1);
-        let index = ObjIdx(self.objects.push(Object { id, kind, parent, depth, data }));
+        let span = Span::default();
+        let index = ObjIdx(self.objects.push(Object { id, kind, parent, depth, data, span }));
         self.by_id.insert(id, index);
         index
     }
@@ -158,8 +226,8 @@ impl OpSet {
     }
 
     /// Counts new rows.
-    pub(crate) fn count_ops(&mut self, count: u32) {
-        self.op_count += u64::from(count);
+    pub(crate) fn count_ops(&mut self, count: impl Into<u64>) {
+        self.op_count += count.into();
     }
 
     /// Applies an op of a change. Its ids are in terms of this document's actors, and no op with
@@ -173,7 +241,7 @@ impl OpSet {
         if ObjType::made_by(op.action).is_some() && !self.has_room_below(object) {
             return Err(OpFault::TooDeep);
         }
-        match &self.object(object).data {
+        match self.data(object) {
             Data::Map(map) => {
                 let Key::Map(key) = op.key else { return Err(OpFault::WrongKey) };
                 match self.names.lookup(key).and_then(|name| map.get(name)) {
@@ -247,7 +315,7 @@ impl OpSet {
             self.count_ops(len);
             return Ok(());
         }
-        let Data::Sequence(sequence) = &self.object(object).data else {
+        let Data::Sequence(sequence) = self.data(object) else {
             return Err(OpFault::WrongKey);
         };
         let place = sequence
@@ -269,7 +337,7 @@ impl OpSet {
             return None;
         }
         let object = self.find(run.obj)?;
-        let Data::Sequence(sequence) = &self.object(object).data else { return None };
+        let Data::Sequence(sequence) = self.data(object) else { return None };
         let place = sequence.locate(run.elem)?;
         let (sequence, actors) = self.sequence_mut(object)?;
         let deleted = if run.descends {
@@ -284,12 +352,12 @@ impl OpSet {
         let made = self.make_object(op, object);
         let Some((map, actors)) = self.map_mut(object) else { return };
         map.change(name, |register| match register {
-            None => Some(Register::new(stored(op, made))),
+            None => Some(Register::new(RegOp::of(op, made))),
             Some(register) => {
                 if op.action == Action::Delete {
                     register.delete(op.id, op.links);
                 } else {
-                    register.push(stored(op, made), op.links, actors);
+                    register.push(RegOp::of(op, made), op.links, actors);
                 }
                 None
             }
@@ -299,7 +367,7 @@ impl OpSet {
     fn insert_in_sequence(&mut self, object: ObjIdx, place: Place, reference: OpId, op: &Op<'_>) {
         let made = self.make_object(op, object);
         if let Some((sequence, actors)) = self.sequence_mut(object) {
-            sequence.insert_at(place, reference, stored(op, made), actors);
+            sequence.insert_at(place, reference, RegOp::of(op, made), actors);
         }
     }
 
@@ -309,7 +377,7 @@ impl OpSet {
         if op.action == Action::Delete {
             sequence.delete(place, op.id, op.links, actors);
         } else {
-            sequence.update(place, stored(op, made), op.links, actors);
+            sequence.update(place, RegOp::of(op, made), op.links, actors);
         }
     }
 
@@ -436,18 +504,5 @@ fn known(unknown: Option<OpId>) -> Result<(), OpFault> {
     match unknown {
         None => Ok(()),
         Some(_) => Err(OpFault::UnknownPredecessor),
-    }
-}
-
-/// The op for a register, not yet superseded.
-pub(crate) fn stored(op: &Op<'_>, object: ObjIdx) -> RegOp {
-    RegOp {
-        id: op.id,
-        action: op.action,
-        expand: op.expand,
-        object,
-        value: op.value.to_scalar(),
-        mark_name: op.mark_name.map(Arc::from),
-        succ: Succ::None,
     }
 }

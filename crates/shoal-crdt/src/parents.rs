@@ -32,7 +32,7 @@ impl View<'_> {
         while at != ObjIdx::ROOT {
             let object = self.doc.ops.object(at);
             let holder = self.doc.ops.object(object.parent);
-            let (prop, visible) = match &holder.data {
+            let (prop, visible) = match self.doc.ops.data_of(holder) {
                 Data::Map(_) => self.key_of(object.parent, object.id),
                 Data::Sequence(_) => self.place_of(object.parent, object.id),
             }
@@ -50,7 +50,7 @@ impl View<'_> {
 
     /// The map entry written by the op `id`, and true for the visible one.
     fn key_of(self, map: ObjIdx, id: OpId) -> Option<(PatchProp, bool)> {
-        let Data::Map(map) = &self.doc.ops.object(map).data else { return None };
+        let Data::Map(map) = self.doc.ops.data(map) else { return None };
         let (key, register) = scoped::entries(self.doc, map)
             .find(|(_, register)| register.first_unknown(&[id]).is_none())?;
         let winner = match self.clock {
@@ -64,7 +64,7 @@ impl View<'_> {
 
     /// The same of a sequence.
     fn place_of(self, holder: ObjIdx, id: OpId) -> Option<(PatchProp, bool)> {
-        let Data::Sequence(sequence) = &self.doc.ops.object(holder).data else { return None };
+        let Data::Sequence(sequence) = self.doc.ops.data(holder) else { return None };
         if let Some(place) = sequence.locate(id)
             && let Some(index) = self.index_in(holder, sequence, place)
         {

@@ -51,7 +51,7 @@ impl Document {
     /// # Errors
     /// [`Error::UnknownObject`].
     pub fn length(&self, obj: &ObjId) -> Result<usize, Error> {
-        Ok(match &self.object(obj)?.data {
+        Ok(match self.data(obj)? {
             Data::Map(map) => map.visible,
             Data::Sequence(sequence) => to_usize(sequence.length()),
         })
@@ -70,7 +70,7 @@ impl Document {
         prop: impl Into<Prop<'p>>,
     ) -> Result<Option<(Value<'_>, ObjId)>, Error> {
         let object = self.object(obj)?;
-        let winner = match (&object.data, prop.into()) {
+        let winner = match (self.ops.data_of(object), prop.into()) {
             (Data::Map(map), Prop::Key(key)) => {
                 let name = self.ops.names.lookup(key);
                 name.and_then(|name| map.get(name)).and_then(|register| register.winner())
@@ -95,7 +95,7 @@ impl Document {
     ) -> Result<Vec<(Value<'_>, ObjId)>, Error> {
         let object = self.object(obj)?;
         let value = |op: OpRef<'_>| self.export(op.id);
-        Ok(match (&object.data, prop.into()) {
+        Ok(match (self.ops.data_of(object), prop.into()) {
             (Data::Map(map), Prop::Key(key)) => {
                 let name = self.ops.names.lookup(key);
                 match name.and_then(|name| map.get(name)) {
@@ -121,7 +121,7 @@ impl Document {
     /// As [`Document::get`].
     pub fn has_conflict<'p>(&self, obj: &ObjId, prop: impl Into<Prop<'p>>) -> Result<bool, Error> {
         let object = self.object(obj)?;
-        Ok(match (&object.data, prop.into()) {
+        Ok(match (self.ops.data_of(object), prop.into()) {
             (Data::Map(map), Prop::Key(key)) => {
                 let register = self.ops.names.lookup(key).and_then(|name| map.get(name));
                 register.is_some_and(|register| register.visible().nth(1).is_some())
@@ -247,9 +247,13 @@ impl Document {
         Ok(self.ops.object(self.resolve(obj)?))
     }
 
+    fn data(&self, obj: &ObjId) -> Result<&Data, Error> {
+        Ok(self.ops.data(self.resolve(obj)?))
+    }
+
     fn map(&self, obj: &ObjId, operation: &'static str) -> Result<&MapObject, Error> {
         let object = self.object(obj)?;
-        match &object.data {
+        match self.ops.data_of(object) {
             Data::Map(map) => Ok(map),
             Data::Sequence(_) => Err(wrong_type(obj, object.kind, operation)),
         }
@@ -257,7 +261,7 @@ impl Document {
 
     fn sequence(&self, obj: &ObjId, operation: &'static str) -> Result<&Sequence, Error> {
         let object = self.object(obj)?;
-        match &object.data {
+        match self.ops.data_of(object) {
             Data::Sequence(sequence) => Ok(sequence),
             Data::Map(_) => Err(wrong_type(obj, object.kind, operation)),
         }

@@ -8,7 +8,7 @@ use std::slice;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use shoal_history::{Action, OpId, Scalar, ScalarRef};
+use shoal_history::{Action, Op, OpId, Scalar, ScalarRef};
 
 use crate::actors::Actors;
 
@@ -127,6 +127,19 @@ pub(crate) struct OpRef<'a> {
 }
 
 impl RegOp {
+    /// The op for a register, not yet superseded. `object` is the one made by the op.
+    pub(crate) fn of(op: &Op<'_>, object: ObjIdx) -> RegOp {
+        RegOp {
+            id: op.id,
+            action: op.action,
+            expand: op.expand,
+            object,
+            value: op.value.to_scalar(),
+            mark_name: op.mark_name.map(Arc::from),
+            succ: Succ::None,
+        }
+    }
+
     pub(crate) fn as_ref(&self) -> OpRef<'_> {
         OpRef {
             id: self.id,

@@ -9,8 +9,7 @@ use crate::actors::Actors;
 use crate::document::Document;
 use crate::error::Error;
 use crate::load::LoadOptions;
-use crate::names::Names;
-use crate::opset::{Data, Object};
+use crate::opset::{Data, Object, OpSet};
 use crate::register::OpRef;
 use crate::sequence::{Kind, NO_OP, RunView};
 
@@ -108,8 +107,7 @@ impl Document {
         writer.push_graph(&self.graph);
         let mut objects: Vec<&Object> = self.ops.objects().collect();
         objects.sort_unstable_by(|a, b| actors.compare(a.id, b.id));
-        let mut rows =
-            RowWriter { writer, places: &places, names: &self.ops.names, links: Vec::new() };
+        let mut rows = RowWriter { writer, places: &places, ops: &self.ops, links: Vec::new() };
         for object in objects {
             rows.push_object(object, actors);
         }
@@ -121,7 +119,7 @@ struct RowWriter<'a> {
     writer: DocumentWriter<'a>,
     /// From this document's actors to the sorted ones.
     places: &'a [ActorIdx],
-    names: &'a Names,
+    ops: &'a OpSet,
     links: Vec<OpId>,
 }
 
@@ -132,10 +130,10 @@ impl RowWriter<'_> {
         } else {
             StoredObjId::Op(self.place(object.id))
         };
-        match &object.data {
+        match self.ops.data_of(object) {
             Data::Map(map) => {
                 let mut rows = Vec::new();
-                for (key, register) in map.sorted(self.names) {
+                for (key, register) in map.sorted(&self.ops.names) {
                     rows.clear();
                     register.rows(actors, &mut rows);
                     for row in &rows {

@@ -99,7 +99,7 @@ impl Touched {
             }
             let object = doc.ops.object(object);
             let places = self.objects.entry(object.parent).or_default();
-            match &doc.ops.object(object.parent).data {
+            match doc.ops.data(object.parent) {
                 Data::Sequence(sequence) if sequence.locate(object.id).is_some() => {
                     places.elems.insert(object.id);
                 }

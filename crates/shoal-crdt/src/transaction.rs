@@ -298,7 +298,7 @@ impl<'a> Transaction<'a> {
     /// The place of an edit, if the property suits the object.
     fn target<'p>(&self, obj: &ObjId, prop: Prop<'p>) -> Result<Target<'p>, Error> {
         let object = self.doc.resolve(obj)?;
-        match (&self.doc.ops.object(object).data, prop) {
+        match (self.doc.ops.data(object), prop) {
             (Data::Map(_), Prop::Key(key)) => Ok(Target::Key(object, key)),
             (Data::Sequence(_), Prop::Index(index)) => Ok(Target::Index(object, index)),
             _ => Err(wrong_prop(obj, self.doc.ops.object(object).kind)),

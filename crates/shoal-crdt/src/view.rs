@@ -385,7 +385,7 @@ impl<'a> View<'a> {
     }
 
     pub(crate) fn data(self, obj: &ObjId) -> Result<&'a Data, Error> {
-        Ok(&self.doc.ops.object(self.doc.resolve(obj)?).data)
+        Ok(self.doc.ops.data(self.doc.resolve(obj)?))
     }
 
     /// The sequence `obj`, if in the view.

@@ -24,7 +24,10 @@ mod salvage;
 pub use bundle::{Bundle, BundleWriter};
 pub use change::{Change, ChangeBuffers, ChangeHeader, ChangeOps, ChangeRows, ChangeWriter};
 pub(crate) use document::{ChangeRow, ChangeTable, DocumentSource, GraphRows, Hashes};
-pub use document::{DocumentChunk, DocumentOps, DocumentRows, DocumentWriter, Scalars, Verify};
+pub use document::{
+    DocumentChunk, DocumentOps, DocumentRows, DocumentWriter, OpRows, RowGroup, RowKey, Scalars,
+    Verify,
+};
 pub use salvage::{Salvaged, salvage};
 
 /// A chunk, parsed and valid.

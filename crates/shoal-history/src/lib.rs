@@ -21,8 +21,8 @@ mod sync;
 pub use actor::{ActorId, ActorIdx};
 pub use chunk::{
     Bundle, BundleWriter, Change, ChangeBuffers, ChangeHeader, ChangeOps, ChangeRows, ChangeWriter,
-    Chunk, Chunks, DocumentChunk, DocumentOps, DocumentRows, DocumentWriter, Salvaged, Scalars,
-    Verify, chunks, salvage,
+    Chunk, Chunks, DocumentChunk, DocumentOps, DocumentRows, DocumentWriter, OpRows, RowGroup,
+    RowKey, Salvaged, Scalars, Verify, chunks, salvage,
 };
 pub use chunk_type::ChunkType;
 pub use error::{Error, Fault};

@@ -1,280 +1,195 @@
-//! The objects of a document chunk, built row by row in document order: no insert is integrated,
-//! and nothing is looked up but objects.
+//! The outline of a document chunk: its objects, and the rows of each, checked against every rule
+//! on the order of rows. No value is looked at, and no object built (`rows.rs`): no insert is
+//! integrated, and nothing is looked up but objects.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
 use shoal_history::{
-    Action, DocumentChunk, DocumentRows, InsertRun, Key, ObjId as StoredObjId, Op, OpId, Scalars,
-    TextRun,
+    Action, ActorIdx, DocumentChunk, ObjId as StoredObjId, OpId, OpRows, RowGroup, RowKey,
 };
 
 use crate::actors::Actors;
 use crate::error::{Error, OpFault};
 use crate::id::ObjId;
-use crate::names::NameIdx;
-use crate::opset::{Data, OpSet, stored};
-use crate::register::{ObjIdx, RegOp, Register, Succ};
-use crate::sequence::{Builder, NO_OP};
+use crate::names::{NameCache, NameIdx};
+use crate::opset::OpSet;
+use crate::register::ObjIdx;
+use crate::rows::{Rows, Span};
+use crate::sequence::NO_OP;
 use crate::value::ObjType;
 
-/// Builds the objects of an empty document with known actors. Costs O(n log n) for n rows.
-pub(super) fn build(set: &mut OpSet, chunk: &DocumentChunk) -> Result<(), Error> {
-    let local: Vec<_> = chunk.actors().iter().map(|actor| set.intern_actor(actor)).collect();
-    let mut rows = Rows::new(set);
-    let mut ops = chunk.ops();
-    let mut links = Vec::new();
-    let map = |id: OpId| OpId { counter: id.counter, actor: local[id.actor.as_usize()] };
-    let map_object = |obj: StoredObjId| match obj {
-        StoredObjId::Root => StoredObjId::Root,
-        StoredObjId::Op(id) => StoredObjId::Op(map(id)),
-    };
-    while let Some(read) = ops.next_rows() {
-        let (id, len, pushed) = match read {
-            DocumentRows::Text(run) => {
-                let run = TextRun {
-                    id: map(run.id),
-                    obj: map_object(run.obj),
-                    reference: run.reference.map(map),
-                    succ: run.succ.map(map),
-                    ..run
-                };
-                (run.id, run.len, rows.push_text(&run))
-            }
-            DocumentRows::Scalars(run, values) => {
-                let run = InsertRun {
-                    id: map(run.id),
-                    obj: map_object(run.obj),
-                    reference: run.reference.map(map),
-                    succ: run.succ.map(map),
-                    ..run
-                };
-                (run.id, run.len, rows.push_scalars(&run, values))
-            }
-            DocumentRows::Op(op) => {
-                links.clear();
-                links.extend(op.links.iter().copied().map(map));
-                let op = Op {
-                    id: map(op.id),
-                    obj: map_object(op.obj),
-                    key: match op.key {
-                        Key::Elem(id) => Key::Elem(map(id)),
-                        key => key,
-                    },
-                    links: &links,
-                    ..op
-                };
-                (op.id, 1, rows.push(&op))
-            }
-        };
-        if let Err(fault) = pushed {
-            let actor = set.actors.id(id.actor).clone();
-            let op = ObjId::new(id.counter, actor);
-            let row = chunk.op_count() - ops.remaining() - len as usize;
-            let row = u32::try_from(row).unwrap_or(u32::MAX);
-            return Err(Error::Row { row, column: fault.column(), op, fault });
+/// Puts the objects of a chunk into an empty document, to be built when somebody looks at them.
+/// Costs O(n) for n groups of rows, and a hash for each object.
+pub(super) fn outline(set: &mut OpSet, chunk: &DocumentChunk) -> Result<(), Error> {
+    let actors: Box<[ActorIdx]> =
+        chunk.actors().iter().map(|actor| set.intern_actor(actor)).collect();
+    let rows = chunk.op_rows();
+    let mut outline = Outline::new(set, &rows, &actors);
+    for index in 0..rows.group_count() {
+        let group = rows.group(index);
+        if let Err((at, fault)) = outline.push(index, &group) {
+            let id = outline.id(group.id);
+            let op = ObjId::new(id.counter + at, set.actors.id(id.actor).clone());
+            return Err(Error::Row { row: group.row + at, column: fault.column(), op, fault });
         }
     }
-    rows.finish();
+    outline.close(rows.group_count());
+    let names = outline.names;
+    set.count_ops(rows.len() as u64);
+    set.set_rows(Rows::new(rows, actors, names));
     Ok(())
 }
 
-/// Rows on their way into objects.
-struct Rows<'a> {
-    ops: &'a mut OpSet,
+/// A fault, and the row in the group at fault.
+type Faulty = (u32, OpFault);
+
+/// The objects found so far.
+struct Outline<'a> {
+    set: &'a mut OpSet,
+    rows: &'a OpRows,
+    actors: &'a [ActorIdx],
+    /// By the numbers of the strings, see [`Rows`].
+    names: Box<[Option<NameIdx>]>,
+    cache: NameCache,
     object: StoredObjId,
     index: ObjIdx,
-    /// The register being gathered.
-    register: Vec<RegOp>,
-    /// The key of a register in a map.
-    key: Option<NameIdx>,
+    is_sequence: bool,
+    /// The first group of the object.
+    first: u32,
+    /// The string of the last key of a map.
+    key: Option<u32>,
     /// True while the keys of the map come in order.
     keys_ascend: bool,
-    /// The element of a register in a sequence, and the element before at insertion.
+    /// The keys seen, once they came in another order.
+    seen: FxHashSet<NameIdx>,
+    /// The last element of a sequence.
     elem: OpId,
-    reference: OpId,
-    sequence: Option<Builder>,
     order: InsertOrder,
 }
 
-impl<'a> Rows<'a> {
-    fn new(ops: &'a mut OpSet) -> Self {
+impl<'a> Outline<'a> {
+    fn new(set: &'a mut OpSet, rows: &'a OpRows, actors: &'a [ActorIdx]) -> Self {
         Self {
-            ops,
+            set,
+            rows,
+            actors,
+            names: vec![None; rows.string_count()].into(),
+            cache: NameCache::default(),
             object: StoredObjId::Root,
             index: ObjIdx::ROOT,
-            register: Vec::new(),
+            is_sequence: false,
+            first: 0,
             key: None,
             keys_ascend: true,
+            seen: FxHashSet::default(),
             elem: NO_OP,
-            reference: NO_OP,
-            sequence: None,
             order: InsertOrder::new(),
         }
     }
 
-    fn push(&mut self, op: &Op<'_>) -> Result<(), OpFault> {
-        if op.obj != self.object {
-            self.enter(op.obj)?;
+    fn id(&self, id: OpId) -> OpId {
+        OpId { counter: id.counter, actor: self.actors[id.actor.as_usize()] }
+    }
+
+    fn push(&mut self, index: u32, group: &RowGroup) -> Result<(), Faulty> {
+        let first = |fault| (0, fault);
+        if group.obj != self.object {
+            self.enter(index, group.obj).map_err(first)?;
         }
-        match op.key {
-            Key::Map(key) if self.sequence.is_none() => {
-                if op.insert {
-                    return Err(OpFault::WrongKey);
-                }
-                if self.key.map(|name| self.ops.names.get(name)) != Some(key) {
-                    self.flush();
-                    self.begin_key(key)?;
-                }
+        let id = self.id(group.id);
+        let last = OpId { counter: id.counter + (group.len - 1), actor: id.actor };
+        match group.key {
+            RowKey::Map(string) if !(self.is_sequence || group.insert) => {
+                self.push_key(index, string).map_err(first)?;
             }
-            Key::Map(_) => return Err(OpFault::WrongKey),
-            _ if self.sequence.is_none() => return Err(OpFault::WrongKey),
-            Key::Head if !op.insert => return Err(OpFault::WrongKey),
-            Key::Head | Key::Elem(_) if op.insert => {
-                self.flush();
-                let reference = match op.key {
-                    Key::Elem(id) => id,
+            RowKey::Head | RowKey::Elem(_) if self.is_sequence && group.insert => {
+                let reference = match group.key {
+                    RowKey::Elem(id) => self.id(id),
                     _ => NO_OP,
                 };
-                self.order.insert(reference, op.id, &self.ops.actors)?;
-                (self.elem, self.reference) = (op.id, reference);
+                let order = self.order.insert_run(reference, id, last, &self.set.actors);
+                order.map_err(first)?;
+                self.elem = last;
             }
-            Key::Elem(id) if id != self.elem => return Err(OpFault::RowOrder),
-            Key::Head | Key::Elem(_) => self.reopen(),
+            RowKey::Elem(elem) if self.is_sequence => {
+                // Each later row names the op before: no element.
+                match (self.id(elem) == self.elem, group.len) {
+                    (true, 1) => {}
+                    (is_first, _) => return Err((u32::from(is_first), OpFault::RowOrder)),
+                }
+            }
+            _ => return Err(first(OpFault::WrongKey)),
         }
-        let made = match ObjType::made_by(op.action) {
-            Some(_) if !self.ops.has_room_below(self.index) => return Err(OpFault::TooDeep),
-            Some(kind) => self.ops.add_object(op.id, kind, self.index),
-            None => ObjIdx::NONE,
+        if let Some(kind) = ObjType::made_by(group.action) {
+            if !self.set.has_room_below(self.index) {
+                return Err(first(OpFault::TooDeep));
+            }
+            for counter in id.counter..=last.counter {
+                self.set.add_unbuilt(OpId { counter, actor: id.actor }, kind, self.index);
+            }
+        }
+        match group.action {
+            Action::Mark if !group.insert => Err(first(OpFault::MalformedMark)),
+            Action::Increment if group.insert => Err(first(OpFault::MalformedIncrement)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes note of a key of the map.
+    #[inline]
+    fn push_key(&mut self, index: u32, string: u32) -> Result<(), OpFault> {
+        if self.key == Some(string) {
+            return Ok(());
+        }
+        let text = self.rows.string(string);
+        let name = match self.names[string as usize] {
+            Some(name) => name,
+            None => self.cache.intern(&mut self.set.names, text),
         };
-        match op.action {
-            Action::Mark if !op.insert => return Err(OpFault::MalformedMark),
-            Action::Increment if op.insert => return Err(OpFault::MalformedIncrement),
-            _ => {}
+        self.names[string as usize] = Some(name);
+        let before = self.key.replace(string).map(|key| self.rows.string(key));
+        if before == Some(text) {
+            return Ok(());
         }
-        let mut row = stored(op, made);
-        row.succ = Succ::from_slice(op.links);
-        self.register.push(row);
-        self.ops.count_op();
-        Ok(())
-    }
-
-    /// Takes in a run: nothing else is known of its elements, unless more rows follow.
-    fn push_text(&mut self, run: &TextRun<'_>) -> Result<(), OpFault> {
-        let TextRun { id, obj, reference, text, len, succ, succ_descends } = *run;
-        let run = InsertRun { id, obj, reference, len, succ, succ_descends };
-        let reference = self.begin_run(&run)?;
-        if let Some(builder) = &mut self.sequence {
-            builder.push_text(id, reference, text, succ.map(|succ| (succ, succ_descends)));
+        if self.keys_ascend && before.is_some_and(|before| before > text) {
+            // Old writers sorted keys by UTF-16 units: any order will do, but no key comes twice.
+            self.keys_ascend = false;
+            let names = (self.first..index).filter_map(|at| match self.rows.group(at).key {
+                RowKey::Map(string) => self.names[string as usize],
+                _ => None,
+            });
+            self.seen = names.collect();
+        }
+        if !self.keys_ascend && !self.seen.insert(name) {
+            return Err(OpFault::RowOrder);
         }
         Ok(())
     }
 
-    /// The same of scalars.
-    fn push_scalars(&mut self, run: &InsertRun, values: Scalars<'_>) -> Result<(), OpFault> {
-        let reference = self.begin_run(run)?;
-        if let Some(builder) = &mut self.sequence {
-            let succ = run.succ.map(|succ| (succ, run.succ_descends));
-            builder.push_scalars(run.id, reference, values.map(|value| value.to_scalar()), succ);
-        }
-        Ok(())
-    }
-
-    /// Handles all of a run but the elements; returns the element before the first one.
-    fn begin_run(&mut self, run: &InsertRun) -> Result<OpId, OpFault> {
-        if run.obj != self.object {
-            self.enter(run.obj)?;
-        }
-        if self.sequence.is_none() {
-            return Err(OpFault::WrongKey);
-        }
-        self.flush();
-        let reference = run.reference.unwrap_or(NO_OP);
-        let last = OpId { counter: run.id.counter + (run.len - 1), actor: run.id.actor };
-        self.order.insert_run(reference, run.id, last, &self.ops.actors)?;
-        self.elem = last;
-        // The element before the last one, in case the last becomes a register.
-        self.reference = match run.len {
-            1 => reference,
-            _ => OpId { counter: last.counter - 1, actor: last.actor },
-        };
-        self.ops.count_ops(run.len);
-        Ok(reference)
-    }
-
-    /// Another op of the element follows: the element pushed as complete is a register after all.
-    fn reopen(&mut self) {
-        if self.register.is_empty()
-            && let Some(builder) = &mut self.sequence
-            && let Some(op) = builder.reopen()
-        {
-            self.register.push(op);
-        }
-    }
-
-    fn enter(&mut self, object: StoredObjId) -> Result<(), OpFault> {
-        self.flush();
-        self.close();
-        let index = self.ops.find(object).ok_or(OpFault::UnknownObject)?;
+    /// Goes on to the object whose rows begin with the group `index`.
+    fn enter(&mut self, index: u32, object: StoredObjId) -> Result<(), OpFault> {
+        self.close(index);
         let StoredObjId::Op(id) = object else { return Err(OpFault::RowOrder) };
+        let id = self.id(id);
+        let found = self.set.find(StoredObjId::Op(id)).ok_or(OpFault::UnknownObject)?;
         if let StoredObjId::Op(before) = self.object
-            && self.ops.actors.compare(before, id) != Ordering::Less
+            && self.set.actors.compare(self.id(before), id) != Ordering::Less
         {
             return Err(OpFault::RowOrder);
         }
-        (self.object, self.index) = (object, index);
+        (self.object, self.index, self.first) = (object, found, index);
         (self.elem, self.key, self.keys_ascend) = (NO_OP, None, true);
-        self.order = InsertOrder::new();
-        self.sequence = match &self.ops.object(index).data {
-            Data::Map(_) => None,
-            Data::Sequence(sequence) => Some(Builder::new(sequence.unit())),
-        };
+        self.order.clear();
+        self.is_sequence = self.set.object(found).kind.is_sequence();
         Ok(())
     }
 
-    fn begin_key(&mut self, key: &str) -> Result<(), OpFault> {
-        self.keys_ascend &= self.key.is_none_or(|last| self.ops.names.get(last) < key);
-        let name = self.ops.names.intern(key);
-        // Old writers sorted keys by UTF-16 units: any order will do, but no key comes twice.
-        if !self.keys_ascend
-            && let Data::Map(map) = &self.ops.object(self.index).data
-            && map.get(name).is_some()
-        {
-            return Err(OpFault::RowOrder);
-        }
-        self.key = Some(name);
-        Ok(())
-    }
-
-    /// Ends the register, if one is open.
-    fn flush(&mut self) {
-        if self.register.is_empty() {
-            return;
-        }
-        let ops = &mut self.register;
-        if let Some(builder) = &mut self.sequence {
-            builder.push(self.elem, self.reference, ops, &self.ops.actors);
-        } else if let (Some(name), Some((map, actors))) = (self.key, self.ops.map_mut(self.index)) {
-            map.push(name, Register::from_rows(ops, actors));
-        }
-        self.register.clear();
-    }
-
-    /// Ends the object.
-    fn close(&mut self) {
-        if let Some(builder) = self.sequence.take() {
-            let (object, actors) = self.ops.object_mut(self.index);
-            object.data = Data::Sequence(Arc::new(builder.finish(actors)));
-        } else if self.keys_ascend
-            && let Some((map, _)) = self.ops.map_mut(self.index)
-        {
-            map.note_sorted();
-        }
-    }
-
-    fn finish(mut self) {
-        self.flush();
-        self.close();
+    /// Ends the object before the group `end`.
+    fn close(&mut self, end: u32) {
+        let span = Span { first: self.first, end, keys_ascend: self.keys_ascend };
+        self.set.set_span(self.index, span);
+        self.seen.clear();
     }
 }
 
@@ -309,8 +224,9 @@ impl InsertOrder {
         Self { path: Vec::new(), last_at_head: NO_OP }
     }
 
-    fn insert(&mut self, reference: OpId, id: OpId, actors: &Actors) -> Result<(), OpFault> {
-        self.insert_run(reference, id, id, actors)
+    fn clear(&mut self) {
+        self.path.clear();
+        self.last_at_head = NO_OP;
     }
 
     /// Inserts elements from `first` to `last`, each after the one before.
@@ -351,5 +267,79 @@ impl InsertOrder {
             _ => self.path.push(Chain { first, last, after_last: NO_OP }),
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{ActorId, CommitOptions, Document, LoadOptions, ObjType, ROOT, Verify};
+
+    /// 40 maps in a list, each with a text, a number and a list.
+    fn nested() -> Document {
+        let mut doc = Document::new(ActorId::new(&[1]));
+        let mut tx = doc.transaction();
+        let list = tx.put_object(&ROOT, "items", ObjType::List).unwrap();
+        for at in 0..40 {
+            let map = tx.insert_object(&list, at, ObjType::Map).unwrap();
+            let text = tx.put_object(&map, "title", ObjType::Text).unwrap();
+            tx.splice_text(&text, 0, 0, &format!("title {at}")).unwrap();
+            tx.put(&map, "n", at as i64).unwrap();
+            let tags = tx.put_object(&map, "tags", ObjType::List).unwrap();
+            tx.insert(&tags, 0, "tag").unwrap();
+        }
+        tx.commit(CommitOptions::default());
+        doc
+    }
+
+    fn load(bytes: &[u8]) -> Document {
+        let options = LoadOptions { verify: Verify::Later, ..LoadOptions::default() };
+        Document::load(bytes, ActorId::new(&[2]), &options).unwrap()
+    }
+
+    #[test]
+    fn only_what_is_looked_at_is_built() {
+        let mut doc = nested();
+        let bytes = doc.save();
+        let mut loaded = load(&bytes);
+        assert_eq!(loaded.ops.built(), 0);
+        assert_eq!((loaded.heads(), loaded.op_count()), (doc.heads(), doc.op_count()));
+        assert_eq!(loaded.ops.built(), 0);
+        let (_, list) = loaded.get(&ROOT, "items").unwrap().unwrap();
+        let (_, map) = loaded.get(&list, 7).unwrap().unwrap();
+        let (_, text) = loaded.get(&map, "title").unwrap().unwrap();
+        assert_eq!(loaded.text(&text).unwrap(), "title 7");
+        assert_eq!(loaded.ops.built(), 4, "the root, the list, the map, the text");
+        // An object known by its id needs no way from the root.
+        let mut other = load(&bytes);
+        let mut tx = other.transaction();
+        tx.splice_text(&text, 5, 0, "!").unwrap();
+        tx.commit(CommitOptions::default());
+        assert_eq!(other.ops.built(), 1);
+        // A fork shares the objects built, and builds others alone.
+        let fork = other.fork(ActorId::new(&[3]));
+        assert_eq!(fork.text(&text).unwrap(), "title! 7");
+        loaded.merge(&other).unwrap();
+        assert_eq!(loaded.ops.built(), 4);
+        assert_eq!(loaded.save(), other.save());
+        let mut tx = doc.transaction();
+        tx.splice_text(&text, 5, 0, "!").unwrap();
+        tx.commit(CommitOptions::default());
+        let json = |doc: &Document| serde_json::to_string(&doc.to_json()).unwrap();
+        assert_eq!(json(&doc), json(&fork));
+        assert_eq!(json(&doc), json(&loaded));
+    }
+
+    #[test]
+    fn threads_build_the_same_objects() {
+        let mut doc = nested();
+        let bytes = doc.save();
+        let json = |doc: &Document| serde_json::to_string(&doc.to_json()).unwrap();
+        let loaded = load(&bytes);
+        std::thread::scope(|scope| {
+            let read: Vec<_> = (0..4).map(|_| scope.spawn(|| json(&loaded))).collect();
+            for thread in read {
+                assert_eq!(thread.join().unwrap(), json(&doc));
+            }
+        });
     }
 }

@@ -54,7 +54,7 @@ impl Document {
         let mut found = Vec::new();
         for object in objects {
             let obj = || self.export(object.id);
-            match (&object.data, object.kind) {
+            match (self.ops.data_of(object), object.kind) {
                 (Data::Map(map), ObjType::Map) => {
                     for (key, register) in scoped::entries(self, map) {
                         if let Some(op) = register.winner()

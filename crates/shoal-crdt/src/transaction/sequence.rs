@@ -296,10 +296,9 @@ impl Transaction<'_> {
         self.reserve_ids(len)?;
         let (Ok(id), Ok(len)) = (self.next_id(), u32::try_from(len)) else { return Ok(false) };
         let ops = &mut self.doc.ops;
-        let (object, actors) = ops.object_mut(object);
-        let obj = object.id;
-        let Data::Sequence(sequence) = &mut object.data else { return Ok(false) };
-        let typed = Arc::make_mut(sequence).type_on(Some(index as u64), id, text, len, actors);
+        let obj = ops.object(object).id;
+        let Some((sequence, actors)) = ops.sequence_mut(object) else { return Ok(false) };
+        let typed = sequence.type_on(Some(index as u64), id, text, len, actors);
         if typed.is_some() {
             ops.count_ops(len);
             self.pending.push_text(obj, typed, id, text, len);
@@ -427,14 +426,14 @@ impl Transaction<'_> {
 
     fn sequence_target(&self, obj: &ObjId) -> Result<ObjIdx, Error> {
         let object = self.doc.resolve(obj)?;
-        match &self.doc.ops.object(object).data {
+        match self.doc.ops.data(object) {
             Data::Sequence(_) => Ok(object),
             Data::Map(_) => Err(wrong_prop(obj, self.doc.ops.object(object).kind)),
         }
     }
 
     fn sequence_of(&self, object: ObjIdx) -> Option<&Sequence> {
-        match &self.doc.ops.object(object).data {
+        match self.doc.ops.data(object) {
             Data::Sequence(sequence) => Some(sequence),
             Data::Map(_) => None,
         }

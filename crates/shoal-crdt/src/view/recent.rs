@@ -43,7 +43,7 @@ impl Recent {
     pub(crate) fn since(doc: &Document, clock: &Clock, touched: Touched) -> Self {
         let mut shifts = FxHashMap::default();
         for (object, places) in touched.objects() {
-            if let Data::Sequence(sequence) = &doc.ops.object(object).data
+            if let Data::Sequence(sequence) = doc.ops.data(object)
                 && !places.is_part()
                 && let Some(of_sequence) = Shifts::new(doc, sequence, clock, places)
             {

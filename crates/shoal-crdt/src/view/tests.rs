@@ -46,7 +46,7 @@ struct Found<'a> {
 
 fn walk<'a>(doc: &'a Document, at: &DocumentAt<'a>, obj: &ObjId) -> Option<Vec<Found<'a>>> {
     let object = doc.ops.object(doc.resolve(obj).ok()?);
-    let Data::Sequence(sequence) = &object.data else { return None };
+    let Data::Sequence(sequence) = doc.ops.data_of(object) else { return None };
     let clock = at.past.as_ref().map(|past| &past.clock);
     let mut found = Vec::new();
     scoped::walk(sequence, clock, &doc.ops.actors, |elem| {

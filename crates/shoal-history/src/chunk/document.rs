@@ -22,6 +22,7 @@ mod change_rows;
 mod check;
 mod op_table;
 mod ops;
+mod outline;
 mod rebuild;
 mod write;
 
@@ -30,6 +31,7 @@ use op_table::{Columns, Faulty, OpTable};
 
 pub(crate) use change_rows::ChangeTable;
 pub use ops::{DocumentOps, DocumentRows, Scalars};
+pub use outline::{OpRows, RowGroup, RowKey};
 pub(crate) use rebuild::Hashes;
 pub use rebuild::Verify;
 pub use write::DocumentWriter;
@@ -46,9 +48,9 @@ pub struct DocumentChunk {
     /// For each head the row of its change, unless left out by the writer.
     head_rows: Option<Box<[u64]>>,
     changes: Arc<ChangeTable>,
-    ops: OpTable,
+    ops: Arc<OpTable>,
     /// The values of the ops, one after the other.
-    payloads: Box<[u8]>,
+    payloads: Arc<Box<[u8]>>,
     source: DocumentSource,
     used: Used,
 }
@@ -128,8 +130,8 @@ impl DocumentChunk {
             heads,
             head_rows,
             changes: Arc::default(),
-            ops: OpTable::default(),
-            payloads: Box::default(),
+            ops: Arc::default(),
+            payloads: Arc::default(),
             source,
             used: Used::default(),
         };
@@ -147,14 +149,14 @@ impl DocumentChunk {
                     op_count > 1000 || check_ops(&op_columns, op_count, actor_count, marks).is_ok(),
                     "what passes by columns passes row by row"
                 );
-                chunk.ops = ops;
+                chunk.ops = ops.into();
             }
             Err(Faulty) => {
                 check_ops(&op_columns, op_count, actor_count, marks)?;
                 return Err(in_part("op columns")(Fault::OutOfRange(i64::from(u32::MAX))));
             }
         }
-        chunk.payloads = std::mem::take(&mut op_columns[columns::VALUE]);
+        chunk.payloads = std::mem::take(&mut op_columns[columns::VALUE]).into();
         let limits = &chunk.source.limits;
         let runs = chunk.ops.runs();
         parts::within(ChunkType::Document, runs, limits.max_runs, "runs of ops")?;

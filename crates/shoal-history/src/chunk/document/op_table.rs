@@ -346,7 +346,13 @@ impl OpTable {
         !self.text.is_empty()
     }
 
+    /// The number of strings.
+    pub(super) fn string_count(&self) -> usize {
+        self.text_ends.len()
+    }
+
     /// The string with this number.
+    #[inline]
     pub(crate) fn text(&self, number: u32) -> &str {
         let number = number as usize;
         let start = number.checked_sub(1).map_or(0, |before| self.text_ends[before]);
@@ -429,7 +435,7 @@ impl OpTable {
 
 impl Chain {
     #[inline]
-    fn key_counter_at(&self, at: u32) -> u32 {
+    pub(super) fn key_counter_at(&self, at: u32) -> u32 {
         match at {
             0 => self.key_counter,
             // Of the keys of a map nothing is asked.

@@ -1,7 +1,7 @@
 //! Reading the op rows of a document chunk, one by one or as runs.
 
 use super::DocumentChunk;
-use super::op_table::{OpTable, Place, Succs};
+use super::op_table::{KeyKind, OpTable, Place, Succs};
 use crate::chunk::op_runs;
 use crate::column::value::{self, RawValue};
 use crate::{Action, ActorIdx, InsertRun, Key, Op, OpId, ScalarRef, TextRun};
@@ -11,14 +11,7 @@ impl DocumentChunk {
     /// place; links are the superseding ops. The ascending order of objects is checked; within an
     /// object the order is the writer's word, not covered by the hashes. Reading allocates nothing.
     pub fn ops(&self) -> DocumentOps<'_> {
-        DocumentOps {
-            table: &self.ops,
-            payloads: &self.payloads,
-            place: Place::default(),
-            row: 0,
-            succ_run: 0,
-            link: [OpId { counter: 0, actor: ActorIdx(0) }],
-        }
+        DocumentOps::over(&self.ops, &self.payloads, 0, self.ops.len() as u32)
     }
 }
 
@@ -30,6 +23,8 @@ pub struct DocumentOps<'a> {
     /// The next row.
     place: Place,
     row: u32,
+    /// The first row behind.
+    end: u32,
     /// The place of the row's successors, if any.
     succ_run: usize,
     /// The successor of the lent op, if one.
@@ -37,6 +32,32 @@ pub struct DocumentOps<'a> {
 }
 
 impl<'a> DocumentOps<'a> {
+    /// The rows from the first of `chain` on, before the row `end`, the first of a chain.
+    pub(super) fn over(table: &'a OpTable, payloads: &'a [u8], chain: u32, end: u32) -> Self {
+        let row = table.chains.get(chain as usize).map_or(end, |chain| chain.first_row);
+        Self {
+            table,
+            payloads,
+            place: Place { chain, at: 0 },
+            row,
+            end,
+            succ_run: table.succ_runs.partition_point(|run| run.first_row + run.rows <= row),
+            link: [OpId { counter: 0, actor: ActorIdx(0) }],
+        }
+    }
+
+    /// The number of the next op's key among the strings of the chunk, in a map; see
+    /// [`super::OpRows::string`].
+    pub fn next_key(&self) -> Option<u32> {
+        if self.remaining() == 0 {
+            return None;
+        }
+        match self.table.segment(self.place).key {
+            KeyKind::Map(string) => Some(string),
+            KeyKind::Head | KeyKind::Elem(_) => None,
+        }
+    }
+
     /// The next op, or `None` after the last.
     pub fn next_op(&mut self) -> Option<Op<'_>> {
         if self.remaining() == 0 {
@@ -159,7 +180,7 @@ impl<'a> DocumentOps<'a> {
 
     /// How many ops are left.
     pub fn remaining(&self) -> usize {
-        self.table.len() - self.row as usize
+        (self.end - self.row) as usize
     }
 }
 
