@@ -4,6 +4,7 @@ mod changes;
 mod history;
 mod many;
 mod maps;
+mod objects;
 mod real;
 mod scale;
 mod strokes;
@@ -21,6 +22,7 @@ use crate::engine::{DocEngine, Miss};
 pub(crate) fn rows<E: DocEngine>() -> Bench<E> {
     let mut bench = Bench::new();
     maps::add(&mut bench);
+    objects::add(&mut bench);
     text::add(&mut bench);
     history::add(&mut bench);
     changes::add(&mut bench);
