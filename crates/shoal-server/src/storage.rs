@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use shoal::{Access, Database, Document, Environment, OpenDocument};
 use shoal_crdt::SaveOptions;
 use shoal_history::{Change, ChangeHash, Chunk, Verify, chunks};
-use shoal_sql::ValueRef;
+use shoal_store::Version;
 use shoal_sync::{Contents, DocumentId, Effect, Event, Fault, JobId, Limits, Stored};
 
 /// The most jobs of one transaction: the first of them shall not be kept waiting.
@@ -77,8 +77,8 @@ pub(crate) struct Storage {
     limits: Limits,
     figures: Arc<Figures>,
     looked: Instant,
-    /// The number of the file's state, which changes with commits of others.
-    seen: Option<i64>,
+    /// The state of the file at the last look.
+    seen: Option<Version>,
     /// The last attempt to write to a file that had refused.
     tried: Option<Instant>,
 }
@@ -330,7 +330,8 @@ impl Storage {
         if self.figures.has_failed.load(Ordering::Relaxed) && self.can_write() {
             self.figures.has_failed.store(false, Ordering::Relaxed);
         }
-        if !self.has_changed() {
+        // Own commits are told by themselves.
+        if !self.database.has_news(&mut self.seen).unwrap_or(false) {
             return;
         }
         self.figures.looks.fetch_add(1, Ordering::Relaxed);
@@ -340,20 +341,6 @@ impl Storage {
                 self.tell_rest(&id, tell);
             }
         }
-    }
-
-    /// True when others have committed since the last call: own commits are told by themselves.
-    fn has_changed(&mut self) -> bool {
-        let connection = self.database.sql();
-        let version = connection.prepare("PRAGMA data_version").and_then(|mut statement| {
-            let mut rows = connection.query(&mut statement)?;
-            Ok(rows.next()?.and_then(|row| match row.values().next() {
-                Some(ValueRef::Int(version)) => Some(version),
-                _ => None,
-            }))
-        });
-        let version = version.unwrap_or(None);
-        version.is_some() && std::mem::replace(&mut self.seen, version) != version
     }
 
     /// True when the file takes a row: after a failure, to know when it is over.

@@ -142,6 +142,7 @@ impl Transaction {
             state.file = Some(self.file);
             state.image = Some(Arc::new(Image::after_commit(image, &self.file, &pages, &stored)));
             state.wal.committed(header);
+            state.made(&self.file, Some((header.salt, header.frames)));
             state.commits += 1;
             CommitSeq(state.commits)
         };
@@ -238,6 +239,7 @@ impl Commit<'_> {
         state.file = Some(self.file);
         state.image = image
             .map(|image| Arc::new(Image::after_commit(image, &self.file, self.pages, self.stored)));
+        state.made(&self.file, None);
         state.commits += 1;
         state.backups.committed(&self.original, self.file, self.pages);
         CommitSeq(state.commits)

@@ -111,12 +111,23 @@ pub(crate) struct Snapshot {
     pub(crate) mapping: Option<Mapping>,
     /// `Some` exactly where the file is in write-ahead log mode.
     pub(crate) log: Option<LogView>,
+    /// How many commits the store had seen when the snapshot was taken.
+    pub(crate) counts: Counts,
+}
+
+/// Commits as one store sees them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Its own.
+    pub(crate) own: u64,
+    /// How often it found the file in a state that no commit of its own had led to.
+    pub(crate) others: u64,
 }
 
 impl Snapshot {
     /// A snapshot without mapping and without log.
     pub(crate) fn of(image: Image) -> Snapshot {
-        Snapshot { image: Arc::new(image), mapping: None, log: None }
+        Snapshot { image: Arc::new(image), mapping: None, log: None, counts: Counts::default() }
     }
 
     /// The state of the write-ahead log, where there is one.

@@ -13,11 +13,11 @@ use crate::backup::Followers;
 use crate::changes::Changes;
 use crate::codec::{CodecRequest, CodecSource, CodedFile, PageCodec, PendingKey};
 use crate::header::{FileState, beside};
-use crate::image::{Image, Snapshot};
+use crate::image::{Counts, Image, Snapshot};
 use crate::settings::{NewFile, Rollback, Settings};
 use crate::tuning::Tuning;
 use crate::uri::FileUri;
-use crate::wal::{Checkpoint, CheckpointMode, LogView, Since, WalState};
+use crate::wal::{Checkpoint, CheckpointMode, LogVersion, LogView, Since, WalState};
 use crate::{Error, Transaction, recovery};
 
 /// How a store may use its file.
@@ -162,6 +162,10 @@ pub(crate) struct State {
     pub(crate) changes: u64,
     /// Commits of this store so far.
     pub(crate) commits: u64,
+    /// How often the file was found in another state than this store had left it in.
+    commits_of_others: u64,
+    /// The state of the file seen or made last: unlike `file` and `image` never forgotten.
+    known: Option<(FileHeader, u32, Option<LogVersion>)>,
     /// Backups of this store under way.
     pub(crate) backups: Followers,
 }
@@ -593,7 +597,7 @@ impl Inner {
                 state.forget();
             }
             state.transactions += usize::from(found.is_ok());
-            return found;
+            return found.map(|found| state.counted(found));
         }
         // As long as the shared lock is held the file stays the same, unless there is a log.
         let is_log = state.file.is_some_and(|file| file.header.is_wal());
@@ -602,7 +606,8 @@ impl Inner {
             && let (Some(file), Some(image)) = (state.file, &state.image)
         {
             let (mapping, log) = (state.mapping.clone(), state.view.clone());
-            let snapshot = Snapshot { image: Arc::clone(image), mapping, log };
+            let (image, counts) = (Arc::clone(image), state.counts());
+            let snapshot = Snapshot { image, mapping, log, counts };
             state.transactions += 1;
             return Ok((file, snapshot));
         }
@@ -610,7 +615,8 @@ impl Inner {
             return Err(Error::busy(&self.path));
         }
         match self.look(&mut state) {
-            Ok((file, snapshot)) => {
+            Ok(found) => {
+                let (file, snapshot) = state.counted(found);
                 state.transactions += 1;
                 state.kept_lock = self.options.locking == Locking::Exclusive && !state.wal.is_peer;
                 state.view = snapshot.log.clone().filter(|_| state.kept_lock);
@@ -656,7 +662,8 @@ impl Inner {
             && let Some(image) = &state.image
             && image.kept() <= self.tuning.cache_pages(file.header.page_size)
         {
-            return Ok((file, Snapshot { image: Arc::clone(image), mapping: None, log: None }));
+            let (image, counts) = (Arc::clone(image), Counts::default());
+            return Ok((file, Snapshot { image, mapping: None, log: None, counts }));
         }
         state.forget();
         let snapshot = self.snapshot(&file)?;
@@ -683,7 +690,8 @@ impl Inner {
         if !same {
             return Ok(None);
         }
-        let snapshot = Snapshot { image: Arc::clone(image), mapping: Some(mapping), log: None };
+        let (image, counts) = (Arc::clone(image), Counts::default());
+        let snapshot = Snapshot { image, mapping: Some(mapping), log: None, counts };
         state.mapping.clone_from(&snapshot.mapping);
         Ok(Some((file, snapshot)))
     }
@@ -714,7 +722,8 @@ impl Inner {
         state.mapping = None;
         state.file = Some(found.file);
         state.image = Some(Arc::clone(&image));
-        Ok((found.file, Snapshot { image, mapping: None, log: Some(found.view) }))
+        let (log, counts) = (Some(found.view), Counts::default());
+        Ok((found.file, Snapshot { image, mapping: None, log, counts }))
     }
 
     /// The pages of a state without a kept image.
@@ -726,7 +735,8 @@ impl Inner {
             let mapping = self.map(file)?;
             if mapping.is_some() {
                 let image = Arc::new(Image::mapped(file));
-                return Ok(Snapshot { image, mapping, log: None });
+                let counts = Counts::default();
+                return Ok(Snapshot { image, mapping, log: None, counts });
             }
         }
         Ok(Snapshot::of(Image::read(file)))
@@ -827,6 +837,26 @@ impl Inner {
 }
 
 impl State {
+    /// The commits seen so far.
+    pub(crate) fn counts(&self) -> Counts {
+        Counts { own: self.commits, others: self.commits_of_others }
+    }
+
+    /// Counts a state that was found, if this store did not make it.
+    fn counted(&mut self, (file, mut snapshot): (FileState, Snapshot)) -> (FileState, Snapshot) {
+        let found = (file.header, file.page_count, snapshot.log_version());
+        if self.known.replace(found).is_some_and(|known| known != found) {
+            self.commits_of_others += 1;
+        }
+        snapshot.counts = self.counts();
+        (file, snapshot)
+    }
+
+    /// Takes note of a state that a commit of this store made.
+    pub(crate) fn made(&mut self, file: &FileState, log: Option<LogVersion>) {
+        self.known = Some((file.header, file.page_count, log));
+    }
+
     /// Forgets the file's state and pages.
     pub(crate) fn forget(&mut self) {
         self.file = None;

@@ -3,6 +3,7 @@
 use shoal_format::{FileHeader, Pgno};
 
 use crate::header::FileState;
+use crate::image::Counts;
 use crate::wal::{LogVersion, NO_LOG};
 use crate::{Error, Mode, Store, Transaction};
 
@@ -19,6 +20,7 @@ pub struct Version {
     log: Option<LogVersion>,
     /// A number for the state, unique within this process.
     state_id: u64,
+    counts: Counts,
 }
 
 impl PartialEq for Version {
@@ -50,6 +52,7 @@ impl Transaction {
             page_count: file.page_count,
             log: self.snapshot.log_version(),
             state_id: self.state_id(),
+            counts: self.snapshot.counts,
         }
     }
 
@@ -84,10 +87,16 @@ impl Transaction {
 }
 
 impl Version {
-    /// True when one commit without a log led from `before` to this state.
+    /// True when one commit of the store that both versions are of led from `before` to this state.
     pub fn follows(&self, before: &Version) -> bool {
-        let next = before.header.change_counter.wrapping_add(1);
-        self.log.is_none() && before.log.is_none() && self.header.change_counter == next
+        self.counts.others == before.counts.others && self.counts.own == before.counts.own + 1
+    }
+
+    /// True when anybody but the store that both versions are of committed between `before` and
+    /// this state. True as well after a write-ahead log was begun anew without a commit, and for
+    /// a commit of another thread of this store that was seen before the thread was told.
+    pub fn has_commits_of_others_since(&self, before: &Version) -> bool {
+        self.counts.others != before.counts.others
     }
 }
 

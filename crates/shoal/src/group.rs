@@ -54,6 +54,20 @@ impl Database {
         Ok(true)
     }
 
+    /// True when others than this connection have committed since `seen` was noted; notes the state
+    /// of now. True for the first call. [`shoal_store::Version::has_commits_of_others_since`] names
+    /// the cases that are taken for commits of others.
+    ///
+    /// Cost: a look at the file's version.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn has_news(&mut self, seen: &mut Option<Version>) -> Result<bool, Error> {
+        let now = self.connection.version()?;
+        let before = seen.replace(now.clone());
+        Ok(before.is_none_or(|before| now.has_commits_of_others_since(&before)))
+    }
+
     /// The id of the file: 16 random bytes, made by the first call and kept in the file.
     ///
     /// # Errors
@@ -137,6 +151,40 @@ mod tests {
             (&before[..], before.clone())
         );
         assert_eq!(database.commit(&mut one).unwrap(), one.heads());
+    }
+
+    #[test]
+    fn commits_of_others_are_told_from_own_ones() {
+        for mode in ["WAL", "DELETE"] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a.db");
+            let open = || Database::open(Environment::os(), &path, shoal_store::Access::Create);
+            let (mut one, mut two) = (open().unwrap(), open().unwrap());
+            let pragma = format!("PRAGMA journal_mode = {mode}");
+            let mut statement = one.sql().prepare(&pragma).unwrap();
+            one.sql().query(&mut statement).unwrap().next().unwrap();
+            let mut edited = one.open_or_create("d").unwrap();
+            let mut edit = |database: &mut Database, value: i64| {
+                let mut transaction = edited.transaction();
+                transaction.put(&ROOT, "a", value).unwrap();
+                transaction.commit(CommitOptions::default());
+                database.commit(&mut edited).unwrap();
+            };
+            edit(&mut one, 0);
+            let (mut seen, mut seen_by_two) = (None, None);
+            assert!(one.has_news(&mut seen).unwrap() && two.has_news(&mut seen_by_two).unwrap());
+            for value in 1..50 {
+                edit(&mut one, value);
+                assert!(!one.has_news(&mut seen).unwrap(), "{mode}: own commit {value}");
+            }
+            assert!(two.has_news(&mut seen_by_two).unwrap(), "{mode}");
+            assert!(!two.has_news(&mut seen_by_two).unwrap(), "{mode}");
+            two.storage_id().unwrap();
+            assert!(!two.has_news(&mut seen_by_two).unwrap(), "{mode}");
+            edit(&mut one, 50);
+            assert!(one.has_news(&mut seen).unwrap(), "{mode}: the other one's, before an own one");
+            assert!(!one.has_news(&mut seen).unwrap(), "{mode}");
+        }
     }
 
     #[test]

@@ -106,7 +106,8 @@ impl Inner {
         let view = LogView { source, version, held: Some(Arc::new(held)) };
         state.transactions += 1;
         state.writer = true;
-        Ok(Some((file, Snapshot { image, mapping: None, log: Some(view) })))
+        let (log, counts) = (Some(view), state.counts());
+        Ok(Some((file, Snapshot { image, mapping: None, log, counts })))
     }
 
     /// Waits until commit `number` is durable, syncing for all if nobody else does.
@@ -161,6 +162,7 @@ impl Inner {
         target: u64,
     ) -> MutexGuard<'s, State> {
         state.wal.group.durable = target;
+        state.made(&file, Some((header.salt, header.frames)));
         if state.wal.group.appended > target {
             return state;
         }
