@@ -160,6 +160,26 @@ fn taken_back_with_its_transaction() {
 }
 
 #[test]
+fn a_place_is_no_value_to_write() {
+    let (mut database, seen) = bench();
+    database
+        .define(
+            "CREATE PROJECTION placed FROM DOCUMENTS ROWS '$.items[*]' \
+             COLUMNS (pos FOR ORDINALITY, title TEXT)",
+        )
+        .unwrap();
+    for at in [String::new(), format!(" AT '{seen}'")] {
+        for set in ["pos = NULL", "pos = pos + 1", "title = 'x', pos = NULL"] {
+            let sql = format!("UPDATE placed{at} SET {set}");
+            let refused = run(&mut database, &sql).unwrap_err();
+            assert!(refused.contains("rows do not move"), "{sql}: {refused}");
+        }
+        run(&mut database, &format!("UPDATE placed{at} SET pos = pos")).unwrap();
+    }
+    check(&mut database);
+}
+
+#[test]
 fn one_sentence_each() {
     let (mut database, seen) = bench();
     run(&mut database, "CREATE TABLE plain(a); CREATE VIEW v AS SELECT * FROM todo").unwrap();

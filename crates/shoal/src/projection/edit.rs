@@ -25,6 +25,17 @@ pub(super) enum Inserted {
     There(Vec<u8>),
 }
 
+/// What an update compares the new values of a row with.
+#[derive(Clone, Copy)]
+pub(super) enum Old<'v> {
+    /// The values read by the statement.
+    Read(&'v [SqlValue]),
+    /// The values in the document, of a row displaced by `REPLACE`: no place given is no move.
+    Displaced,
+    /// The values in the document, at the state named by `AT`.
+    There,
+}
+
 fn refused(why: impl Into<String>) -> Error {
     Error::Refused { why: why.into() }
 }
@@ -400,7 +411,7 @@ impl Edit<'_> {
     pub(super) fn update(
         &mut self,
         (key, parent): (&[u8], Option<&[u8]>),
-        old: Option<&[SqlValue]>,
+        old: Old<'_>,
         new: &[SqlValue],
         among: impl Fn(usize) -> bool,
     ) -> Result<Row, Error> {
@@ -408,11 +419,11 @@ impl Edit<'_> {
         let Some(mut found) = self.find(&definition.rows.steps, key, parent)? else {
             return Err(refused(format!("{}: the document has no such row", definition.name)));
         };
-        let is_displaced = old.is_none();
+        let is_displaced = matches!(old, Old::Displaced);
         let seen;
         let old = match old {
-            Some(old) => old,
-            None => {
+            Old::Read(old) => old,
+            Old::Displaced | Old::There => {
                 seen = self.shown(&found)?.values;
                 &seen
             }

@@ -17,7 +17,7 @@ use shoal_crdt::{Document, Moment, Patch, Transactable};
 use shoal_history::ChangeHash;
 use shoal_sql::{Connection, Guard, KeptReads, RowKeeper, Seen, Value as SqlValue};
 
-use super::edit::{Edit, Inserted};
+use super::edit::{Edit, Inserted, Old};
 use super::edited::Doc;
 use super::rows::Row;
 use super::{Projections, Written, tables};
@@ -406,7 +406,7 @@ impl RowKeeper for Keeper {
         let doc = *doc;
         state.load(reads, &self.environment, doc)?;
         let parent = blob(cells_new.parent);
-        let old = old.map(|old| old.values);
+        let old = old.map_or(Old::Displaced, |old| Old::Read(old.values));
         let made = state.edit(
             (doc, table),
             &self.environment,
@@ -445,7 +445,7 @@ impl RowKeeper for Keeper {
         state.load(reads, &self.environment, doc)?;
         let is_set = |place: usize| seen.columns.contains(&(first + place));
         let made = state.update_at((doc, table), &self.environment, seen.state, |edit| {
-            edit.update((key, parent), None, values, is_set)?;
+            edit.update((key, parent), Old::There, values, is_set)?;
             Ok((key.to_vec(), parent.map(<[u8]>::to_vec)))
         })?;
         match made {
