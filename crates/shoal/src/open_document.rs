@@ -89,9 +89,10 @@ impl OpenDocument {
 impl Database {
     /// Opens a document, to be edited and committed many times. Its edits will be by a new actor.
     ///
-    /// Cost: every chunk is read. The changes of a compacted history are made and hashed when
-    /// somebody asks for one of them ([`Document::verify`]), and not for an edit: the chunk was
-    /// compared with all of them when it was stored, and has a checksum.
+    /// Cost: every chunk is read. An object of a compacted history is built at the first look at
+    /// this object. The changes are made and hashed when somebody asks for one of them
+    /// ([`Document::verify`]), and not for an edit: the chunk was compared with all of them when it
+    /// was stored, and has a checksum.
     ///
     /// # Errors
     /// As [`Database::load`].
