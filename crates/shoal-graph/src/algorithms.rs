@@ -4,10 +4,16 @@
 //! on that. Definitions follow LDBC Graphalytics where it has one; `docs/graph.md` lists them.
 
 mod central;
+mod community;
 mod components;
+mod distance;
 mod options;
+mod pairs;
 mod paths;
+mod routes;
 mod snapshot;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::{Error, Result};
 use crate::graph::Graph;
@@ -21,22 +27,65 @@ use snapshot::{Direction, Snapshot};
 pub struct Algorithms;
 
 /// A procedure's name, its arguments before `options`, its own options, and its results.
-struct Algorithm {
-    name: &'static str,
-    inputs: &'static [(&'static str, ValueKind)],
+pub(crate) struct Algorithm {
+    pub(crate) name: &'static str,
+    pub(crate) inputs: &'static [(&'static str, ValueKind)],
     options: &'static [&'static str],
-    outputs: &'static [&'static str],
+    pub(crate) outputs: &'static [&'static str],
 }
 
 const START: (&str, ValueKind) = ("start", ValueKind::Node);
 
-const ALGORITHMS: [Algorithm; 12] = [
+const END: (&str, ValueKind) = ("end", ValueKind::Node);
+
+/// The name of the property with a relationship's weight; null counts each as 1.
+const WEIGHT: (&str, ValueKind) = ("weight", ValueKind::Text);
+
+pub(crate) static ALGORITHMS: [Algorithm; 20] = [
     Algorithm { name: "algo.bfs", inputs: &[START], options: &[], outputs: &["node", "depth"] },
     Algorithm {
         name: "algo.shortestPaths",
-        inputs: &[START, ("weight", ValueKind::Text)],
+        inputs: &[START, WEIGHT],
         options: &[],
         outputs: &["node", "cost"],
+    },
+    Algorithm {
+        name: "algo.aStar",
+        inputs: &[START, END, WEIGHT],
+        options: &["x", "y", "scale"],
+        outputs: &["nodes", "cost", "visited"],
+    },
+    Algorithm {
+        name: "algo.kShortestPaths",
+        inputs: &[START, END, ("count", ValueKind::Integer), WEIGHT],
+        options: &[],
+        outputs: &["nodes", "cost", "place"],
+    },
+    Algorithm {
+        name: "algo.spanningTree",
+        inputs: &[WEIGHT],
+        options: &[],
+        outputs: &["source", "target", "cost"],
+    },
+    Algorithm {
+        name: "algo.similarity",
+        inputs: &[],
+        options: &["cutoff"],
+        outputs: &["node", "other", "similarity"],
+    },
+    Algorithm { name: "algo.closeness", inputs: &[], options: &[], outputs: &["node", "score"] },
+    Algorithm { name: "algo.harmonic", inputs: &[], options: &[], outputs: &["node", "score"] },
+    Algorithm {
+        name: "algo.louvain",
+        inputs: &[],
+        options: &["weight", "resolution"],
+        outputs: &["node", "community"],
+    },
+    Algorithm {
+        name: "algo.leiden",
+        inputs: &[],
+        options: &["weight", "resolution", "rounds"],
+        outputs: &["node", "community"],
     },
     Algorithm {
         name: "algo.degree",
@@ -112,29 +161,22 @@ impl Procedures for Algorithms {
             .ok_or_else(|| Error::argument(format!("no procedure is named {name}")))?;
         let options =
             Options::read(algorithm.name, algorithm.options, args.get(algorithm.inputs.len()))?;
-        let start = match (algorithm.inputs.first(), args.first()) {
-            (None, _) => None,
-            (Some(_), Some(Value::Node(id))) => Some(*id),
-            (Some(_), other) => {
-                let kind = other.map_or("nothing", Value::type_name);
-                return Err(Error::value_type(format!("the start is a node, not {kind}")));
-            }
-        };
-        let weight = match (algorithm.inputs.get(1), args.get(1)) {
-            (None, _) => None,
-            (Some(_), Some(Value::Text(key))) => Some(&**key),
-            (Some(_), other) => {
-                let kind = other.map_or("nothing", Value::type_name);
-                let message = format!("the weight is the name of a property, not {kind}");
-                return Err(Error::value_type(message));
-            }
+        let given = Arguments::read(algorithm.inputs, args)?;
+        let weight = match given.weight {
+            Some(key) => Some(key),
+            None if algorithm.options.contains(&"weight") => options.text("weight")?,
+            None => None,
         };
         let snapshot = Snapshot::read(graph, &options.selection(weight), bounds)?;
-        let start = || {
-            start.and_then(|id| snapshot.place(id)).ok_or_else(|| {
-                Error::argument("the start is not among the nodes that the procedure runs on")
+        let place = |nth: usize, name: &str| {
+            given.nodes.get(nth).and_then(|id| snapshot.place(*id)).ok_or_else(|| {
+                let message =
+                    format!("the {name} is not among the nodes that the procedure runs on");
+                Error::argument(message)
             })
         };
+        let start = || place(0, "start");
+        let ends = || Ok::<_, Error>((place(0, "start")?, place(1, "end")?));
         // A row of two values is counted before it is made.
         bounds.keep(snapshot.len().saturating_mul(ROW_BYTES))?;
         Ok(match algorithm.name {
@@ -195,9 +237,143 @@ impl Procedures for Algorithms {
                 };
                 order.iter().enumerate().map(row).collect()
             }
+            "algo.aStar" => {
+                let estimate = Estimate::read(graph, &options)?;
+                let route = estimate.route(&snapshot, ends()?, bounds)?;
+                let row = |(route, visited): (routes::Route, usize)| {
+                    let visited = Value::Integer(visited as i64);
+                    vec![nodes_of(&snapshot, &route), Value::Float(route.cost), visited]
+                };
+                route.into_iter().map(row).collect()
+            }
+            "algo.kShortestPaths" => {
+                let routes = routes::several(&snapshot, ends()?, given.count, bounds)?;
+                let row = |(place, route): (usize, &routes::Route)| {
+                    let place = Value::Integer(place as i64 + 1);
+                    vec![nodes_of(&snapshot, route), Value::Float(route.cost), place]
+                };
+                routes.iter().enumerate().map(row).collect()
+            }
+            "algo.spanningTree" => pair_rows(&snapshot, &pairs::spanning(&snapshot, bounds)?),
+            "algo.similarity" => {
+                let cutoff = options.positive("cutoff", 0.0)?;
+                pair_rows(&snapshot, &pairs::jaccard(&snapshot, cutoff, bounds)?)
+            }
+            "algo.closeness" => {
+                rows(&snapshot, &distance::closeness(&snapshot, bounds)?, |score| {
+                    score.map(Value::Float)
+                })
+            }
+            "algo.harmonic" => rows(&snapshot, &distance::harmonic(&snapshot, bounds)?, |score| {
+                Some(Value::Float(*score))
+            }),
+            "algo.louvain" | "algo.leiden" => {
+                let resolution = options.positive("resolution", 1.0)?;
+                let refines = algorithm.name == "algo.leiden";
+                let rounds = options.rounds(10)?;
+                let found = community::communities(&snapshot, resolution, rounds, refines, bounds)?;
+                components_rows(&snapshot, &found)
+            }
             other => unreachable!("{other} has a signature and an algorithm"),
         })
     }
+}
+
+/// The arguments of a call before its options.
+#[derive(Default)]
+struct Arguments<'a> {
+    nodes: Vec<i64>,
+    weight: Option<&'a str>,
+    count: usize,
+}
+
+impl<'a> Arguments<'a> {
+    fn read(inputs: &[(&'static str, ValueKind)], args: &'a [Value]) -> Result<Arguments<'a>> {
+        let mut given = Arguments::default();
+        for (at, (name, kind)) in inputs.iter().enumerate() {
+            let wrong = |wanted: &str| {
+                let kind = args.get(at).map_or("nothing", Value::type_name);
+                Error::value_type(format!("the {name} is {wanted}, not {kind}"))
+            };
+            match (kind, args.get(at)) {
+                (ValueKind::Node, Some(Value::Node(id))) => given.nodes.push(*id),
+                (ValueKind::Node, _) => return Err(wrong("a node")),
+                (ValueKind::Integer, Some(Value::Integer(number))) => {
+                    given.count = usize::try_from(*number).map_err(|_| {
+                        Error::argument(format!("the {name} is not negative, as {number} is"))
+                    })?;
+                }
+                (ValueKind::Integer, _) => return Err(wrong("an integer")),
+                (_, Some(Value::Text(key))) => given.weight = Some(&**key),
+                // Paths and trees without weights count relationships.
+                (_, Some(Value::Null)) if inputs.len() != 2 => {}
+                _ => return Err(wrong("the name of a property")),
+            }
+        }
+        Ok(given)
+    }
+}
+
+/// What A* expects of the way that is left: the straight line between coordinates, times a scale.
+struct Estimate<'a> {
+    graph: &'a dyn Graph,
+    keys: Option<(&'a str, &'a str)>,
+    scale: f64,
+}
+
+impl<'a> Estimate<'a> {
+    fn read(graph: &'a dyn Graph, options: &Options<'a>) -> Result<Estimate<'a>> {
+        let keys = match (options.text("x")?, options.text("y")?) {
+            (Some(x), Some(y)) => Some((x, y)),
+            (None, None) => None,
+            _ => return Err(Error::argument("coordinates are both properties, x and y")),
+        };
+        Ok(Estimate { graph, keys, scale: options.positive("scale", 1.0)? })
+    }
+
+    fn coordinates(&self, id: i64) -> Result<(f64, f64)> {
+        let Some((x, y)) = self.keys else { return Ok((0.0, 0.0)) };
+        let node = self.graph.node(id)?;
+        let number = |key: &str| match node.as_ref().and_then(|node| node.properties.get(key)) {
+            Some(Value::Integer(number)) => Ok(*number as f64),
+            Some(Value::Float(number)) if number.is_finite() => Ok(*number),
+            _ => Err(Error::value_type(format!("node {id} has no number {key} as a coordinate"))),
+        };
+        Ok((number(x)?, number(y)?))
+    }
+
+    /// The cheapest route, and how many nodes were estimated on the way.
+    fn route(
+        &self,
+        snapshot: &Snapshot,
+        ends: (usize, usize),
+        bounds: &dyn Bounds,
+    ) -> Result<Option<(routes::Route, usize)>> {
+        let (x, y) = self.coordinates(snapshot.id(ends.1))?;
+        let mut known: FxHashMap<u32, f64> = FxHashMap::default();
+        let mut left = |at: u32| {
+            if let Some(estimate) = known.get(&at) {
+                return Ok(*estimate);
+            }
+            let here = self.coordinates(snapshot.id(at as usize))?;
+            let estimate = (here.0 - x).hypot(here.1 - y) * self.scale;
+            known.insert(at, estimate);
+            Ok(estimate)
+        };
+        let none = (&FxHashSet::default(), &FxHashSet::default());
+        let route = routes::cheapest(snapshot, ends, none, &mut left, bounds)?;
+        Ok(route.map(|route| (route, known.len())))
+    }
+}
+
+fn nodes_of(snapshot: &Snapshot, route: &routes::Route) -> Value {
+    let nodes = route.nodes.iter().map(|at| Value::Node(snapshot.id(*at as usize)));
+    Value::List(nodes.collect())
+}
+
+fn pair_rows(snapshot: &Snapshot, pairs: &[pairs::Pair]) -> Vec<Vec<Value>> {
+    let node = |at: u32| Value::Node(snapshot.id(at as usize));
+    pairs.iter().map(|&(a, b, number)| vec![node(a), node(b), Value::Float(number)]).collect()
 }
 
 /// Memory of a row of up to three values.

@@ -6,17 +6,19 @@ use super::Snapshot;
 use crate::error::Result;
 use crate::procedure::Bounds;
 
+/// The root of a place's tree, which becomes shorter on the way.
+pub(super) fn root(parents: &mut [usize], mut at: usize) -> usize {
+    while parents[at] != at {
+        parents[at] = parents[parents[at]];
+        at = parents[at];
+    }
+    at
+}
+
 /// Weak components: a place of each component for every node.
 pub(super) fn weak(snapshot: &Snapshot, bounds: &dyn Bounds) -> Result<Vec<usize>> {
     bounds.keep(16 * snapshot.len())?;
     let mut parents: Vec<usize> = (0..snapshot.len()).collect();
-    fn root(parents: &mut [usize], mut at: usize) -> usize {
-        while parents[at] != at {
-            parents[at] = parents[parents[at]];
-            at = parents[at];
-        }
-        at
-    }
     for at in 0..snapshot.len() {
         bounds.tick()?;
         for &other in snapshot.outgoing(at) {

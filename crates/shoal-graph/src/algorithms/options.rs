@@ -78,17 +78,30 @@ impl<'v> Options<'v> {
         }
     }
 
+    /// A number.
+    pub(super) fn number(&self, key: &str, default: f64) -> Result<f64> {
+        match self.get(key) {
+            None => Ok(default),
+            Some(Value::Integer(number)) => Ok(*number as f64),
+            Some(Value::Float(number)) => Ok(*number),
+            Some(other) => {
+                Err(Error::value_type(format!("{key} is a number, not {}", other.type_name())))
+            }
+        }
+    }
+
+    /// A number from 0 on.
+    pub(super) fn positive(&self, key: &str, default: f64) -> Result<f64> {
+        let number = self.number(key, default)?;
+        match number.is_finite() && number >= 0.0 {
+            true => Ok(number),
+            false => Err(Error::argument(format!("{key} is a number from 0 on, not {number}"))),
+        }
+    }
+
     /// The damping of PageRank.
     pub(super) fn damping(&self, default: f64) -> Result<f64> {
-        let damping = match self.get("damping") {
-            None => default,
-            Some(Value::Integer(number)) => *number as f64,
-            Some(Value::Float(number)) => *number,
-            Some(other) => {
-                let message = format!("damping is a number, not {}", other.type_name());
-                return Err(Error::value_type(message));
-            }
-        };
+        let damping = self.number("damping", default)?;
         match (0.0..=1.0).contains(&damping) {
             true => Ok(damping),
             false => {
@@ -102,7 +115,8 @@ impl<'v> Options<'v> {
         self.map?.get(key).filter(|value| !value.is_null())
     }
 
-    fn text(&self, key: &str) -> Result<Option<&'v str>> {
+    /// A text.
+    pub(super) fn text(&self, key: &str) -> Result<Option<&'v str>> {
         match self.get(key) {
             None => Ok(None),
             Some(Value::Text(text)) => Ok(Some(&**text)),

@@ -164,6 +164,22 @@ impl Snapshot {
         self.outgoing.weights_of(at)
     }
 
+    /// The weight of a node's relationship; 1 where none were read.
+    pub(super) fn weight(&self, at: usize, nth: usize) -> f64 {
+        self.outgoing.weights_of(at).get(nth).copied().unwrap_or(1.0)
+    }
+
+    /// The least weight of the relationships from a node to another; infinite without one.
+    pub(super) fn step(&self, at: usize, to: u32) -> f64 {
+        let all = self.outgoing(at).iter().enumerate().filter(|(_, other)| **other == to);
+        all.map(|(nth, _)| self.weight(at, nth)).fold(f64::INFINITY, f64::min)
+    }
+
+    /// True where each relationship is found at both of its ends.
+    pub(super) fn is_both(&self) -> bool {
+        self.incoming.is_none()
+    }
+
     /// Neighbours on either side, ascending, each once, without the node itself.
     ///
     /// # Errors

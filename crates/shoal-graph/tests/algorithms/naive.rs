@@ -191,3 +191,104 @@ impl Plain {
         Some(order)
     }
 }
+
+impl Plain {
+    /// The weight of the lightest trees: from each component's first node, the lightest step to a
+    /// node not yet there.
+    pub(crate) fn tree(&self) -> f64 {
+        let (mut weight, mut known) = (0.0, vec![false; self.count]);
+        for first in 0..self.count {
+            if known[first] {
+                continue;
+            }
+            known[first] = true;
+            loop {
+                let steps = self.followed.iter().filter(|edge| known[edge.0] != known[edge.1]);
+                let Some(step) = steps.min_by(|a, b| a.2.total_cmp(&b.2)) else { break };
+                weight += step.2;
+                known[step.0] = true;
+                known[step.1] = true;
+            }
+        }
+        weight
+    }
+
+    /// The least weight of a step; infinite without one.
+    fn step(&self, from: usize, to: usize) -> f64 {
+        let steps = self.followed.iter().filter(|edge| (edge.0, edge.1) == (from, to));
+        steps.map(|edge| edge.2).fold(f64::INFINITY, f64::min)
+    }
+
+    /// The sum of the weights along nodes.
+    pub(crate) fn length(&self, nodes: &[usize]) -> f64 {
+        nodes.windows(2).map(|pair| self.step(pair[0], pair[1])).sum()
+    }
+
+    /// The costs of all routes between two nodes without a node twice, ascending.
+    pub(crate) fn routes(&self, start: usize, end: usize) -> Vec<f64> {
+        let mut costs = Vec::new();
+        let mut paths = vec![vec![start]];
+        while let Some(path) = paths.pop() {
+            let last = path[path.len() - 1];
+            if last == end {
+                costs.push(self.length(&path));
+                continue;
+            }
+            for next in 0..self.count {
+                if !path.contains(&next) && self.step(last, next).is_finite() {
+                    paths.push([&path[..], &[next]].concat());
+                }
+            }
+        }
+        costs.sort_by(f64::total_cmp);
+        costs
+    }
+
+    /// Modularity of groups, without direction.
+    pub(crate) fn modularity(&self, groups: &[usize]) -> f64 {
+        // A pair followed both ways stands twice in the list, its loops once.
+        let weight = |edge: &(usize, usize, f64)| match self.is_both && edge.0 != edge.1 {
+            true => edge.2 / 2.0,
+            false => edge.2,
+        };
+        let total: f64 = self.followed.iter().map(weight).sum();
+        if total == 0.0 {
+            return 0.0;
+        }
+        let mut sum = 0.0;
+        for group in 0..self.count {
+            let is_in = |node: usize| groups[node] == group;
+            let inside = self.followed.iter().filter(|edge| is_in(edge.0) && is_in(edge.1));
+            let inside: f64 = inside.map(weight).sum();
+            let ends = |edge: &(usize, usize, f64)| {
+                weight(edge)
+                    * (f64::from(u8::from(is_in(edge.0))) + f64::from(u8::from(is_in(edge.1))))
+            };
+            let degrees: f64 = self.followed.iter().map(ends).sum();
+            sum += inside / total - (degrees / (2.0 * total)).powi(2);
+        }
+        sum
+    }
+
+    /// True where the nodes of each group are connected within the group.
+    pub(crate) fn hang_together(&self, groups: &[usize]) -> bool {
+        (0..self.count).all(|first| {
+            let mut known =
+                vec![groups.iter().position(|group| *group == groups[first]).unwrap_or(0)];
+            let mut next = 0;
+            while let Some(&at) = known.get(next) {
+                next += 1;
+                for other in 0..self.count {
+                    let weighs = self.followed.iter().any(|edge| {
+                        edge.2 > 0.0
+                            && ((edge.0, edge.1) == (at, other) || (edge.1, edge.0) == (at, other))
+                    });
+                    if groups[other] == groups[at] && weighs && !known.contains(&other) {
+                        known.push(other);
+                    }
+                }
+            }
+            known.contains(&first)
+        })
+    }
+}
