@@ -150,6 +150,7 @@ impl TableEngine for Tables {
             return Err(Miss::NotRun("a form for reading only".into()));
         }
         let mut connection = failed(Connection::open(store(path, access, self.0)?))?;
+        failed(shoal::register_modules(&mut connection))?;
         if self.0 == Form::InTransaction {
             failed(connection.begin(Mode::Read))?;
         }

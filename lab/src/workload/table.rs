@@ -7,6 +7,7 @@ mod graph;
 mod keyed;
 mod prepare;
 mod query;
+mod search;
 pub(crate) mod tpch;
 mod two_indexes;
 mod users;
@@ -33,6 +34,7 @@ pub(crate) fn rows<E: TableEngine>() -> Bench<E> {
     tpch::add(&mut bench);
     write::add(&mut bench);
     bulk::add(&mut bench);
+    search::add(&mut bench);
     bench
 }
 

@@ -92,7 +92,7 @@ pub(super) fn add<E: TableEngine>(bench: &mut Bench<E>) {
 }
 
 /// The rows of a query, digested.
-fn ask<E: TableEngine>(
+pub(super) fn ask<E: TableEngine>(
     engine: &E,
     db: &mut E::Db,
     sql: &str,
@@ -106,7 +106,7 @@ fn ask<E: TableEngine>(
     Ok(digest)
 }
 
-fn require_maintenance<E: TableEngine>(engine: &E) -> Result<(), Miss> {
+pub(super) fn require_maintenance<E: TableEngine>(engine: &E) -> Result<(), Miss> {
     match engine.maintains() {
         true => Ok(()),
         false => Err(Miss::absent("SQLite's statements on whole files")),
