@@ -1,6 +1,7 @@
 //! The command line as types: its words, and their help. Does nothing.
 
 pub(crate) mod cypher;
+pub(crate) mod graph;
 pub(crate) mod mine;
 pub(crate) mod password;
 pub(crate) mod serve;
@@ -56,6 +57,8 @@ pub(crate) enum Verb {
     Sql(SqlArgs),
     /// Ask and change the graph of a database in the language of openCypher
     Cypher(cypher::CypherArgs),
+    /// Draw a graph of a database, or the neighbourhood of a node
+    Graph(graph::GraphArgs),
     /// Read, edit and merge Automerge documents
     #[command(subcommand)]
     Doc(DocVerb),

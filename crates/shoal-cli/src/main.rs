@@ -33,6 +33,7 @@ fn main() -> ExitCode {
     let result = keys::take(&cli).and_then(|()| match &cli.verb {
         Verb::Sql(args) => verbs::sql::run(args),
         Verb::Cypher(args) => verbs::cypher::run(args),
+        Verb::Graph(args) => verbs::graph::run(args),
         Verb::Doc(verb) => verbs::doc::run(verb),
         Verb::Import(args) => verbs::import::run(args),
         Verb::Export(args) => verbs::export::run(args),

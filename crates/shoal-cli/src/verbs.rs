@@ -10,6 +10,7 @@ pub(crate) mod doc;
 pub(crate) mod dump;
 pub(crate) mod encrypt;
 pub(crate) mod export;
+pub(crate) mod graph;
 pub(crate) mod hash_password;
 pub(crate) mod import;
 pub(crate) mod keys;

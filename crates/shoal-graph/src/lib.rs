@@ -26,12 +26,14 @@ mod matcher;
 mod memory;
 mod parser;
 pub mod pgq;
+mod picture;
 mod procedure;
 mod query;
 mod run;
 mod source;
 mod sqlite;
 mod temporal;
+mod traverse;
 mod value;
 
 pub use algorithms::Algorithms;
@@ -39,10 +41,12 @@ pub use error::{Error, ErrorClass, Phase, Result};
 pub use graph::{Edge, Graph, NodeData, RelationshipData, Side};
 pub use mapped::TablesGraph;
 pub use memory::MemoryGraph;
+pub use picture::{Drawing, Picture, draw};
 pub use procedure::{Bounds, Input, NoProcedures, Procedures, Signature, ValueKind};
 pub use query::{Environment, MEMORY_MAX, run, split, writes};
 pub use sqlite::SqliteGraph;
 pub use temporal::{Date, DateTime, Duration, LocalDateTime, LocalTime, Time, Zone};
+pub use traverse::{Partial, Policy, Traversal, Visit, traverse};
 pub use value::{Comparison, Key, Map, Path, Value, WholeNode, WholePath, WholeRelationship};
 
 /// True of a text that is one query, by its grammar alone.

@@ -4,6 +4,7 @@
 //! without rowids are numbered in the order of their keys, for one query. A relationship's type is
 //! the first label of its table. Edges whose nodes are not there match nothing.
 
+mod keys;
 mod rows;
 
 use std::cell::RefCell;
@@ -19,6 +20,7 @@ use crate::pgq::definition::{ElementTable, MappedGraph};
 use crate::pgq::elements::quoted;
 use crate::source::{ConnectionSource, Source, failed};
 use crate::value::{Map, Value};
+pub(crate) use keys::KnownKeys;
 use rows::{Inner, Kind, columns_of, node_at, parts};
 
 /// A graph over tables of a connection's database.

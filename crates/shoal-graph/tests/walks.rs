@@ -27,6 +27,12 @@ struct Step {
     length: Option<(usize, usize)>,
 }
 
+/// Graphs of a test: so many, or as `SHOAL_GRAPHS_RANDOM` says.
+fn rounds(usual: u64) -> u64 {
+    let asked = std::env::var("SHOAL_GRAPHS_RANDOM");
+    asked.map_or(usual, |count| count.parse().expect("a number of graphs"))
+}
+
 const LABELS: [&str; 2] = ["A", "B"];
 const KINDS: [&str; 2] = ["R", "S"];
 
@@ -205,7 +211,7 @@ fn explain_names_the_index_of_a_property() {
 fn patterns_match_every_walk_of_a_naive_enumerator() {
     let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     let (mut compared, mut rows_seen) = (0, 0);
-    for round in 0..4000 {
+    for round in 0..rounds(4000) {
         let graph: Box<dyn Graph> =
             if round % 25 == 0 { Box::new(tables()) } else { Box::new(MemoryGraph::new()) };
         let plain = random_graph(&mut random, &*graph);
@@ -265,7 +271,7 @@ fn patterns_match_every_walk_of_a_naive_enumerator() {
 #[test]
 fn shortest_paths_are_the_shortest_of_all_trails() {
     let mut random = Random::new(0x1234_5678_9abc_def1);
-    for round in 0..2000 {
+    for round in 0..rounds(2000) {
         let graph = MemoryGraph::new();
         let plain = random_graph(&mut random, &graph);
         let step = Step {

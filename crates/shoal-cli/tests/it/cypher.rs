@@ -96,3 +96,35 @@ fn tables_are_a_graph_for_sql_and_cypher() {
     let failed = call(&["cypher", "social.db", "--graph", "nosuch", cypher]).error();
     assert!(failed.contains("no such property graph: nosuch"), "{failed}");
 }
+
+#[test]
+fn a_graph_is_drawn() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    let make = "CREATE (:City {name: 'Oslo <&>'})-[:TRAIN]->(:City {name: 'Voss'})-[:TRAIN]->(:City {name: 'Bergen'})";
+    shoal(path, &["cypher", "g.db", make]).ok();
+    let dot = shoal(path, &["graph", "g.db"]).ok();
+    assert!(
+        dot.starts_with("digraph graph {") && dot.contains("n0 -> n1 [label=\"TRAIN\"];"),
+        "{dot}"
+    );
+    let told = shoal(path, &["graph", "g.db", "--svg", "--around", "1", "--depth", "1"]);
+    assert!(told.stderr.contains("past the bounds of depth"), "{}", told.stderr);
+    let svg = told.ok();
+    assert!(svg.contains("Oslo &lt;&amp;&gt;") && svg.contains("Voss"), "{svg}");
+    assert!(!svg.contains("Bergen") && svg.ends_with("</svg>\n"), "{svg}");
+    let page = shoal(path, &["graph", "g.db", "--html"]).ok();
+    assert!(page.starts_with("<!doctype html>") && page.contains("Bergen"), "{page}");
+    assert_eq!(page, shoal(path, &["graph", "g.db", "--html"]).ok());
+    let sql = "CREATE TABLE n(k TEXT PRIMARY KEY); CREATE TABLE e(a TEXT, b TEXT);
+        INSERT INTO n VALUES ('x'), ('y'); INSERT INTO e VALUES ('x', 'y');
+        CREATE PROPERTY GRAPH g VERTEX TABLES (n KEY (k)) EDGE TABLES (
+        e SOURCE KEY (a) REFERENCES n (k) DESTINATION KEY (b) REFERENCES n (k))";
+    shoal(path, &["sql", "g.db", sql]).ok();
+    let dot = shoal(path, &["graph", "g.db", "--graph", "g", "--around", "n/x", "--dot"]).ok();
+    assert!(dot.contains("n0 -> n1 [label=\"e\"];"), "{dot}");
+    let error = shoal(path, &["graph", "g.db", "--graph", "g", "--around", "n/z"]).error();
+    assert!(error.contains("no node n/z"), "{error}");
+    let error = shoal(path, &["graph", "g.db", "--graph", "h"]).error();
+    assert!(error.contains("no such property graph: h"), "{error}");
+}

@@ -9,14 +9,12 @@ use std::cell::RefCell;
 use shoal_sql::{Clause, Connection, Error, ModuleContext, TableFunction, Value as Sql};
 
 use super::elements::{DEFAULT_GRAPH, literal, quoted};
+use super::named::{NamedGraph, refused};
 use super::words::{Kind, Words, at_place};
 use crate::algorithms::Algorithms;
 use crate::graph::Graph;
 use crate::json;
-use crate::mapped::TablesGraph;
 use crate::query::{self, Environment};
-use crate::source::StatementSource;
-use crate::sqlite::SqliteGraph;
 use crate::value::{Map, Value};
 
 /// Bytes that the rows of one call take at most, and the memory of its query.
@@ -96,10 +94,6 @@ pub(super) fn function() -> TableFunction {
     .reads_databases()
 }
 
-fn refused(message: impl Into<String>) -> Error {
-    Error::of_function(message)
-}
-
 fn rows(given: &[Option<Sql>], context: &ModuleContext<'_>) -> Result<Vec<String>, Error> {
     let text = |at: usize| match given.get(at) {
         Some(Some(Sql::Text(bytes))) => Ok(Some(String::from_utf8_lossy(bytes).into_owned())),
@@ -116,15 +110,8 @@ fn rows(given: &[Option<Sql>], context: &ModuleContext<'_>) -> Result<Vec<String
         None => Map::new(),
     };
     let name = text(2)?.unwrap_or_else(|| DEFAULT_GRAPH.to_owned());
-    let mut reads = *context;
-    let source = StatementSource { context: *context };
-    match super::definition::find(&mut reads, &name)? {
-        Some(graph) => run(&TablesGraph::over(source, graph), &query, &parameters, context),
-        None if name.eq_ignore_ascii_case(DEFAULT_GRAPH) => {
-            run(&SqliteGraph::over(source), &query, &parameters, context)
-        }
-        None => Err(refused(format!("no such property graph: {name}"))),
-    }
+    let graph = NamedGraph::find(&name, context)?;
+    run(graph.graph(), &query, &parameters, context)
 }
 
 fn run(

@@ -13,8 +13,10 @@
 
 use shoal_sql::{Connection, Error, Value};
 
+use super::elements::quoted;
 use super::tables::{ColumnNames, Reads, TableFacts, table_facts};
 use super::words::{Words, at_place};
+use super::{follow, layout};
 
 /// The table of definitions.
 pub(super) const DEFINITIONS: &str = "_graph_definition";
@@ -30,30 +32,30 @@ pub(super) enum Statement {
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) name: String,
-    vertices: Vec<WrittenTable>,
-    edges: Vec<(WrittenTable, WrittenEnd, WrittenEnd)>,
+    pub(super) vertices: Vec<WrittenTable>,
+    pub(super) edges: Vec<(WrittenTable, WrittenEnd, WrittenEnd)>,
 }
 
 #[derive(Debug)]
-struct WrittenTable {
-    table: String,
-    alias: Option<String>,
-    key: Vec<String>,
-    labels: Vec<(Option<String>, Properties)>,
+pub(super) struct WrittenTable {
+    pub(super) table: String,
+    pub(super) alias: Option<String>,
+    pub(super) key: Vec<String>,
+    pub(super) labels: Vec<(Option<String>, Properties)>,
     place: usize,
 }
 
 /// The end of an edge: columns of the edge's table, the vertex table's alias, its columns.
 #[derive(Debug)]
-struct WrittenEnd {
-    key: Vec<String>,
-    vertex: String,
-    references: Vec<String>,
+pub(super) struct WrittenEnd {
+    pub(super) key: Vec<String>,
+    pub(super) vertex: String,
+    pub(super) references: Vec<String>,
     place: usize,
 }
 
 #[derive(Debug)]
-enum Properties {
+pub(super) enum Properties {
     /// All columns but some.
     All(Vec<String>),
     /// Columns, and the names of the properties.
@@ -108,6 +110,16 @@ pub(super) fn parse(sql: &str) -> Result<Statement, Error> {
 }
 
 fn written(words: &mut Words<'_>, name: String) -> Result<Written, Error> {
+    if words.take("LAYOUT") {
+        let place = words.peek().start;
+        let layout = words.expect_name("the name of a layout")?;
+        let Some(definition) = layout::definition(&layout) else {
+            let why = format!("there is no layout {layout}: {}", layout::names());
+            return Err(at_place(&why, place));
+        };
+        let graph = written(&mut Words::new(definition, false)?, name)?;
+        return Ok(graph.at(place));
+    }
     let mut graph = Written { name, vertices: Vec::new(), edges: Vec::new() };
     if !words.take("VERTEX") && !words.take("NODE") {
         return Err(words.unexpected("VERTEX TABLES"));
@@ -135,6 +147,20 @@ fn written(words: &mut Words<'_>, name: String) -> Result<Written, Error> {
         })?;
     }
     Ok(graph)
+}
+
+impl Written {
+    /// The same with one place for whatever is wrong.
+    fn at(mut self, place: usize) -> Written {
+        let edges = self.edges.iter_mut().map(|(table, source, target)| {
+            (source.place, target.place) = (place, place);
+            table
+        });
+        for table in self.vertices.iter_mut().chain(edges) {
+            table.place = place;
+        }
+        self
+    }
 }
 
 /// Items in parentheses.
@@ -440,10 +466,11 @@ pub(crate) fn find(reads: &mut dyn Reads, name: &str) -> Result<Option<MappedGra
         Error::Meaning { message, .. } => Error::Meaning { message, offset: None },
         error => error,
     };
-    let Statement::Create { graph, .. } = parse(&sql).map_err(broken)? else {
+    let Statement::Create { mut graph, .. } = parse(&sql).map_err(broken)? else {
         let message = format!("{DEFINITIONS} has no definition of graph {name} but another text");
         return Err(Error::Meaning { message, offset: None });
     };
+    follow::follow(reads, &mut graph)?;
     resolve(reads, &graph).map(Some).map_err(broken)
 }
 
@@ -465,9 +492,11 @@ pub(super) fn text_of(reads: &mut dyn Reads, name: &str) -> Result<Option<String
 
 /// Runs a statement in a transaction of its own, or in the open one.
 pub(super) fn run(connection: &mut Connection, sql: &str) -> Result<(), Error> {
-    let statement = parse(sql)?;
-    if let Statement::Create { graph, .. } = &statement {
+    let mut statement = parse(sql)?;
+    let mut view = None;
+    if let Statement::Create { graph, .. } = &mut statement {
         resolve(connection, graph)?;
+        view = Some(follow::view_sql(graph));
     }
     let (name, exists) = match &statement {
         Statement::Create { graph, .. } => (&graph.name, text_of(connection, &graph.name)?),
@@ -482,6 +511,7 @@ pub(super) fn run(connection: &mut Connection, sql: &str) -> Result<(), Error> {
         connection.execute(&mut statement).map(drop)
     };
     let key = Value::text(&**name);
+    let drop_view = format!("DROP VIEW IF EXISTS {}", quoted(&follow::view_name(name)));
     match &statement {
         Statement::Create { or_replace, if_not_exists, .. } => {
             if exists && *if_not_exists {
@@ -504,7 +534,9 @@ pub(super) fn run(connection: &mut Connection, sql: &str) -> Result<(), Error> {
                     &format!("INSERT OR REPLACE INTO {DEFINITIONS} VALUES (?1, ?2)"),
                     &[key, text],
                 )
-            });
+            })
+            .and_then(|()| execute(&drop_view, &[]))
+            .and_then(|()| view.as_ref().map_or(Ok(()), |view| execute(view, &[])));
             if made.is_err() {
                 execute("ROLLBACK TO _graph", &[])?;
             }
@@ -512,7 +544,10 @@ pub(super) fn run(connection: &mut Connection, sql: &str) -> Result<(), Error> {
             made
         }
         Statement::Drop { if_exists, .. } => match (exists, if_exists) {
-            (true, _) => execute(&format!("DELETE FROM {DEFINITIONS} WHERE name = ?1"), &[key]),
+            (true, _) => {
+                execute(&format!("DELETE FROM {DEFINITIONS} WHERE name = ?1"), &[key])?;
+                execute(&drop_view, &[])
+            }
             (false, true) => Ok(()),
             (false, false) => Err(at_place(&format!("no such property graph: {name}"), 0)),
         },

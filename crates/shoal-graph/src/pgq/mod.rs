@@ -10,7 +10,11 @@ mod cypher;
 pub(crate) mod definition;
 pub(crate) mod elements;
 mod expression;
+mod follow;
+mod functions;
+mod layout;
 mod lower;
+mod named;
 mod pattern;
 mod tables;
 #[cfg(test)]
@@ -35,6 +39,7 @@ pub fn register(connection: &mut Connection) {
             .create_table_function(function)
             .expect("the functions of graphs have names, and columns of their own");
     }
+    functions::register(connection);
 }
 
 /// True for a text that [`define`] runs, or refuses.

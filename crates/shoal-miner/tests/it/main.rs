@@ -4,8 +4,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod api;
-#[cfg(feature = "gpu")]
-mod gpu;
 mod node;
 mod pool;
 

@@ -159,6 +159,11 @@ impl ModuleContext<'_> {
         self.session.check()
     }
 
+    /// The time of the call, in milliseconds since 1970-01-01 UTC: for work that ends by itself.
+    pub fn clock_unix_ms(&self) -> i64 {
+        self.session.clock_unix_ms()
+    }
+
     /// The schema of `main`, with the other databases beside; `None` unless
     /// [`Module::reads_schema`] is true.
     pub fn schema(&self) -> Option<&Schema> {

@@ -42,6 +42,10 @@ pub(crate) trait Session: Sync {
     fn random(&self, bytes: &mut [u8]);
     /// The time, in milliseconds since 1970-01-01 UTC; the same throughout one statement.
     fn now_unix_ms(&self) -> i64;
+    /// The time of the call, in milliseconds since 1970-01-01 UTC.
+    fn clock_unix_ms(&self) -> i64 {
+        self.now_unix_ms()
+    }
     /// The seconds local time is ahead of UTC at a moment in seconds since 1970-01-01 UTC; `None`
     /// where there is no local time.
     fn local_offset_s(&self, _unix_s: i64) -> Option<i64> {

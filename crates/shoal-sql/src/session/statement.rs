@@ -192,6 +192,10 @@ impl Session for StatementSession {
         *self.now_unix_ms.get_or_init(|| self.clock.unix_ms())
     }
 
+    fn clock_unix_ms(&self) -> i64 {
+        self.clock.unix_ms()
+    }
+
     fn local_offset_s(&self, unix_s: i64) -> Option<i64> {
         self.clock.local_offset_s(unix_s)
     }

@@ -1,0 +1,135 @@
+//! The graph that a table-valued function names: tables mapped by a definition, or those of
+//! `shoal cypher`.
+
+use std::cell::{Cell, RefCell};
+
+use shoal_sql::{Error, ModuleContext, Value as Sql};
+
+use super::elements::DEFAULT_GRAPH;
+use crate::graph::Graph;
+use crate::mapped::{KnownKeys, TablesGraph};
+use crate::procedure::Bounds;
+use crate::query::MEMORY_MAX;
+use crate::source::StatementSource;
+use crate::sqlite::SqliteGraph;
+
+pub(super) fn refused(message: impl Into<String>) -> Error {
+    Error::of_function(message)
+}
+
+/// A graph within a statement.
+pub(super) enum NamedGraph<'s> {
+    Tables(Box<TablesGraph<StatementSource<'s>>>),
+    Own(SqliteGraph<StatementSource<'s>>),
+}
+
+impl<'s> NamedGraph<'s> {
+    /// The graph of a name.
+    ///
+    /// # Errors
+    /// No such graph; a definition and a schema in disagreement.
+    pub(super) fn find(name: &str, context: &ModuleContext<'s>) -> Result<NamedGraph<'s>, Error> {
+        let mut reads = *context;
+        let source = StatementSource { context: *context };
+        match super::definition::find(&mut reads, name)? {
+            Some(graph) => Ok(NamedGraph::Tables(Box::new(TablesGraph::over(source, graph)))),
+            None if name.eq_ignore_ascii_case(DEFAULT_GRAPH) => {
+                Ok(NamedGraph::Own(SqliteGraph::over(source)))
+            }
+            None => Err(refused(format!("no such property graph: {name}"))),
+        }
+    }
+
+    pub(super) fn graph(&self) -> &dyn Graph {
+        match self {
+            NamedGraph::Tables(graph) => &**graph,
+            NamedGraph::Own(graph) => graph,
+        }
+    }
+
+    /// The key and the first label of a node.
+    pub(super) fn shown(&self, id: i64, known: &mut KnownKeys) -> crate::Result<[Sql; 2]> {
+        match self {
+            NamedGraph::Tables(graph) => {
+                Ok([graph.key_of(id, known)?, Sql::text(graph.label_of(id))])
+            }
+            NamedGraph::Own(graph) => {
+                let node = graph.node(id)?;
+                let label = node.as_ref().and_then(|node| node.labels.first());
+                Ok([Sql::Int(id), label.map_or(Sql::Null, |label| Sql::text(&**label))])
+            }
+        }
+    }
+
+    /// The node of a key: `LABEL/KEY`, or the key of a row of the first vertex table.
+    ///
+    /// # Errors
+    /// No such node.
+    pub(super) fn node(&self, given: &Sql) -> Result<i64, Error> {
+        let none = || {
+            let key = match given {
+                Sql::Text(text) => String::from_utf8_lossy(text).into_owned(),
+                Sql::Int(number) => number.to_string(),
+                _ => "of that kind".to_owned(),
+            };
+            refused(format!("the graph has no node {key}"))
+        };
+        let found = match self {
+            NamedGraph::Own(graph) => match given {
+                Sql::Int(id) => graph.node(*id).map(|node| node.map(|_| *id)),
+                _ => return Err(none()),
+            },
+            NamedGraph::Tables(graph) => match given {
+                Sql::Text(text) => graph.node_named(&String::from_utf8_lossy(text)),
+                key => graph.node_by_key(None, key),
+            },
+        };
+        found.map_err(|error| refused(error.to_string()))?.ok_or_else(none)
+    }
+}
+
+/// The bounds of a statement; the error that ended the work is kept.
+pub(super) struct StatementBounds<'c> {
+    context: &'c ModuleContext<'c>,
+    ticks: Cell<u64>,
+    kept: Cell<usize>,
+    stopped: RefCell<Option<Error>>,
+}
+
+impl<'c> StatementBounds<'c> {
+    pub(super) fn new(context: &'c ModuleContext<'c>) -> StatementBounds<'c> {
+        let (ticks, kept) = (Cell::new(0), Cell::new(0));
+        StatementBounds { context, ticks, kept, stopped: RefCell::new(None) }
+    }
+
+    /// The error of some work: the statement's own where that ended it.
+    pub(super) fn error(&self, error: &crate::Error) -> Error {
+        self.stopped.take().unwrap_or_else(|| refused(error.to_string()))
+    }
+}
+
+impl Bounds for StatementBounds<'_> {
+    fn tick(&self) -> crate::Result<()> {
+        self.ticks.set(self.ticks.get() + 1);
+        if self.ticks.get().is_multiple_of(1024)
+            && let Err(error) = self.context.check()
+        {
+            let told = crate::Error::limit(error.to_string());
+            self.stopped.replace(Some(error));
+            return Err(told);
+        }
+        Ok(())
+    }
+
+    fn keep(&self, bytes: usize) -> crate::Result<()> {
+        let kept = self.kept.get().saturating_add(bytes);
+        self.kept.set(kept);
+        match kept > MEMORY_MAX {
+            true => Err(crate::Error::limit(format!(
+                "the graph and its rows take over {} MiB",
+                MEMORY_MAX >> 20
+            ))),
+            false => Ok(()),
+        }
+    }
+}
