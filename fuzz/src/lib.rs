@@ -5,6 +5,7 @@
 
 pub mod budget;
 pub mod changes;
+pub mod changeset;
 pub mod chunk;
 #[cfg(feature = "peers")]
 pub mod differential;

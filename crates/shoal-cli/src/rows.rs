@@ -6,7 +6,7 @@ pub(crate) mod columnar;
 mod columns;
 pub(crate) mod json;
 mod lines;
-pub(crate) mod literal;
+pub(crate) use shoal_diff::literal;
 mod plan;
 pub(crate) mod style;
 mod table;

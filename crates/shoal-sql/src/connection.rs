@@ -34,6 +34,7 @@ use crate::kept::RowKeeper;
 use crate::parse::ast::{Conflict, DropKind, Explain, Name, ObjectName, Stmt, TransactionMode};
 use crate::parse::{Hint, Parsed, hint, parse};
 use crate::reader::TableReader;
+use crate::row_walk::RowWalk;
 use crate::schema::{AttachedSnapshots, BESIDE, MAIN, Schema, Snapshot, Txns, VirtualWriters};
 use crate::session::forced::Forced;
 use crate::session::{
@@ -715,6 +716,19 @@ impl Connection {
         self.schemas.refresh_main(&self.store, transaction)?;
         let schema = main_schema(&self.schemas)?;
         TableReader::new(schema, transaction, table)
+    }
+
+    /// Opens a table of any kind for a walk over its rows, within the open transaction.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] outside a transaction; no such table; views and virtual tables.
+    pub fn row_walk(&mut self, table: &str) -> Result<RowWalk<'_>, Error> {
+        let Some(transaction) = &self.transaction else {
+            return Err(Error::Misuse { what: "a walk over rows needs an open transaction" });
+        };
+        self.control.begin();
+        self.schemas.refresh_main(&self.store, transaction)?;
+        RowWalk::new(main_schema(&self.schemas)?, transaction, table)
     }
 
     /// Opens an index for reading entries without SQL, within the open transaction.

@@ -30,6 +30,7 @@ mod pool;
 mod reader;
 mod resolve;
 mod result_code;
+mod row_walk;
 mod rows;
 mod schema;
 mod session;
@@ -50,6 +51,7 @@ pub use parse::{Guard, Statements};
 pub use pool::Pool;
 pub use reader::TableReader;
 pub use result_code::ResultCode;
+pub use row_walk::RowWalk;
 pub use rows::{Row, Rows};
 pub use schema::{
     Column, Index, Module, ModuleContext, ModuleRows, Object, Operator, OperatorRows, PAST_MODULE,

@@ -1,5 +1,6 @@
 //! Cursors: positions in a b-tree, and the walk from entry to entry.
 
+mod equal;
 mod index;
 mod table;
 

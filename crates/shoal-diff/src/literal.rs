@@ -7,7 +7,7 @@ use shoal_stdx::hex;
 
 /// Writes the value as a literal. Infinite reals are written as numbers too large for a double; a
 /// text with a NUL or bytes outside UTF-8 is cast from its bytes.
-pub(crate) fn literal(out: &mut impl Write, value: &ValueRef<'_>) -> io::Result<()> {
+pub fn literal(out: &mut impl Write, value: &ValueRef<'_>) -> io::Result<()> {
     match *value {
         ValueRef::Null => out.write_all(b"NULL"),
         ValueRef::Int(i64::MIN) => out.write_all(b"(-9223372036854775807-1)"),
@@ -25,7 +25,7 @@ pub(crate) fn literal(out: &mut impl Write, value: &ValueRef<'_>) -> io::Result<
 
 /// Writes the value as a literal on a single line, as `sqlite3` does for a dump: line breaks come
 /// from `replace(..., char(10))`.
-pub(crate) fn literal_on_a_line(out: &mut impl Write, value: &ValueRef<'_>) -> io::Result<()> {
+pub fn literal_on_a_line(out: &mut impl Write, value: &ValueRef<'_>) -> io::Result<()> {
     let ValueRef::Text(bytes) = *value else { return literal(out, value) };
     let (feed, back) = (bytes.contains(&b'\n'), bytes.contains(&b'\r'));
     let Some(text) = std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0')) else {
@@ -66,12 +66,12 @@ fn mark(text: &str, first: &str, second: &str) -> String {
 }
 
 /// The name in double quotes.
-pub(crate) fn quoted(name: &str) -> String {
+pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// The name as `sqlite3` prints one in a statement: quoted only where necessary.
-pub(crate) fn identifier(name: &str) -> String {
+pub fn identifier(name: &str) -> String {
     let mut characters = name.chars();
     let starts = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     let plain = starts && characters.all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -79,12 +79,12 @@ pub(crate) fn identifier(name: &str) -> String {
 }
 
 /// True where the word is one of SQL's own, in any case.
-pub(crate) fn is_keyword(word: &str) -> bool {
+pub fn is_keyword(word: &str) -> bool {
     KEYWORDS.split_ascii_whitespace().any(|keyword| keyword.eq_ignore_ascii_case(word))
 }
 
 /// The words of the language.
-pub(crate) const KEYWORDS: &str = "\
+pub const KEYWORDS: &str = "\
 ABORT ACTION ADD AFTER ALL ALTER ALWAYS ANALYZE AND AS ASC ATTACH AUTOINCREMENT BEFORE \
 BEGIN BETWEEN BY CASCADE CASE CAST CHECK COLLATE COLUMN COMMIT CONFLICT CONSTRAINT CREATE \
 CROSS CURRENT CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP DATABASE DEFAULT DEFERRABLE \
