@@ -33,6 +33,7 @@ mod intake;
 mod layout;
 mod life;
 mod modules;
+mod notes;
 mod open_document;
 mod past;
 mod projection;
