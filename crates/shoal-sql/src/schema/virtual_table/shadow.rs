@@ -70,7 +70,7 @@ impl ShadowTable {
     /// Refuses tables with triggers, and with indexes but those of constraints on plain columns.
     fn check_plain(&self) -> Result<(), Error> {
         let is_plain = self.table.triggers.list.is_empty()
-            && self.table.indexes.iter().all(|index| super::indexed::is_plain(index))
+            && self.table.indexes.iter().all(super::indexed::is_plain)
             && (self.table.indexes.is_empty() || !self.table.without_rowid);
         match is_plain {
             true => Ok(()),
