@@ -1,6 +1,6 @@
-//! `PRAGMA integrity_check` of a table: rows and chunks name each other.
+//! `vec_check`: rows and chunks of a table name each other.
 
-use shoal_sql::{Error, TableReads};
+use shoal_sql::{Connection, Error, TableFunction, TableReads, Value};
 
 use crate::shadow::Parts;
 
@@ -62,4 +62,22 @@ pub(crate) fn faults(parts: &Parts, reads: &TableReads<'_>) -> Result<Vec<String
     }
     let name = &parts.definition.name;
     Ok(faults.into_iter().map(|fault| format!("vec0 table {name}: {fault}")).collect())
+}
+
+/// Makes `vec_check('table')` known to a connection: a row for each fault, or `ok`.
+///
+/// # Errors
+/// None but a name refused by the connection.
+pub(crate) fn register(connection: &mut Connection) -> Result<(), Error> {
+    let check = TableFunction::new("vec_check", &["fault"], &["table_name"], |given, context| {
+        let Some(Value::Text(name)) = &given[0] else {
+            return Err(Error::of_function("vec_check() wants the name of a vec0 table"));
+        };
+        let mut faults = context.check_virtual(None, &String::from_utf8_lossy(name))?;
+        if faults.is_empty() {
+            faults.push("ok".to_owned());
+        }
+        Ok(faults.into_iter().map(|fault| Ok(vec![fault.into()])))
+    });
+    connection.create_table_function(check.reads_databases())
 }

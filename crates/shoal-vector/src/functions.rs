@@ -16,8 +16,8 @@ const JSON: u8 = b'J';
 
 /// A function as a pair of plain ones.
 struct Typed {
-    result: fn(&[u8]) -> u8,
-    call: fn(&[Value], &[u8]) -> Result<Value, Error>,
+    result: Subtype,
+    call: Call,
 }
 
 impl SubtypedFunction for Typed {
@@ -228,8 +228,11 @@ fn vec_normalize(values: &[Value], kinds: &[u8]) -> Result<Value, Error> {
 
 type Call = fn(&[Value], &[u8]) -> Result<Value, Error>;
 
+/// The subtype of a function's result, by those of the arguments.
+type Subtype = fn(&[u8]) -> u8;
+
 /// Name, number of arguments, the subtype of the result, the function.
-const FUNCTIONS: &[(&str, usize, fn(&[u8]) -> u8, Call)] = &[
+const FUNCTIONS: &[(&str, usize, Subtype, Call)] = &[
     ("vec_version", 0, none, |_, _| Ok(Value::text(VERSION.0))),
     ("vec_debug", 0, none, |_, _| {
         Ok(Value::text(format!("Version: {}\nKernel: {}\n", VERSION.0, crate::Isa::detect())))

@@ -14,6 +14,7 @@ mod definition;
 mod distance;
 mod filter;
 mod functions;
+mod fusion;
 mod half;
 mod isa;
 mod kernel;
@@ -38,5 +39,7 @@ pub use vector::{DIMENSIONS_MAX, Element, Vector, VectorError};
 /// None but a name refused by the connection.
 pub fn register(connection: &mut Connection) -> Result<(), Error> {
     connection.register_table_module(Arc::new(module::VectorModule));
-    functions::register(connection)
+    functions::register(connection)?;
+    fusion::register(connection)?;
+    check::register(connection)
 }

@@ -71,12 +71,11 @@ impl Nearest {
         }
     }
 
-    /// The distance beyond which no row is wanted any more.
-    fn bound(&self) -> f32 {
-        match self.heap.peek() {
-            Some(farthest) if self.heap.len() == self.wanted => farthest.distance,
-            _ => f32::NAN,
-        }
+    /// True for a distance beyond those of all the rows wanted.
+    #[inline]
+    fn is_far(&self, distance: f32) -> bool {
+        self.heap.len() == self.wanted
+            && self.heap.peek().is_some_and(|farthest| distance > farthest.distance)
     }
 
     fn merge(mut self, other: Nearest) -> Nearest {
@@ -109,9 +108,8 @@ fn search_block(
         _ => query.distances(&block.rows, &block.squares, 0, &mut distances),
     }
     for (row, distance) in distances.into_iter().enumerate() {
-        // A bound of NaN keeps everything.
-        let is_near = !(distance > nearest.bound());
-        if is_near && held.is_none_or(|held| held[row]) && filter.allows(distance) {
+        if !nearest.is_far(distance) && held.is_none_or(|held| held[row]) && filter.allows(distance)
+        {
             nearest.push(Hit { distance, rowid: block.rowids[row] });
         }
     }

@@ -108,6 +108,9 @@ fn floats_metadata_partitions_and_auxiliary_columns_are_the_same_both_ways() {
             [[Cell::Text("ok".into())]]
         );
     }
+    let check = "SELECT * FROM vec_check('v')";
+    assert_eq!(ours(&mut shoal(&own), check).unwrap(), [[Cell::Text("ok".into())]]);
+    assert_eq!(ours(&mut shoal(&their), check).unwrap(), [[Cell::Text("ok".into())]]);
     // sqlite-vec finds no text of exactly 12 bytes by an inequality: none is here.
     // Each goes on with the other's file.
     let (mut shoal, sqlite) = (shoal(&their), sqlite(&own));
@@ -319,4 +322,33 @@ fn half_floats_ties_and_numberless_distances() {
         rows(&mut shoal, "SELECT rowid FROM v WHERE e MATCH '[3,0]' AND k = 1 AND rowid % 2 = 1"),
         "[Int(1)]"
     );
+}
+
+#[test]
+fn two_lists_become_one_by_the_reciprocals_of_their_ranks() {
+    let mut shoal = shoal(Path::new(":memory:"));
+    ours(&mut shoal, "CREATE VIRTUAL TABLE v USING vec0(e float[2], +word text)").unwrap();
+    for (row, e, word) in [(1, "[1,0]", "owl"), (2, "[2,0]", "fish"), (3, "[9,0]", "owls")] {
+        let sql = format!("INSERT INTO v(rowid, e, word) VALUES ({row}, '{e}', '{word}')");
+        ours(&mut shoal, &sql).unwrap();
+    }
+    let near = "SELECT rowid FROM v WHERE e MATCH ''[0,0]'' AND k = 2";
+    let words = "SELECT rowid FROM v WHERE word LIKE ''owl%'' ORDER BY rowid DESC";
+    let sql = format!("SELECT * FROM rank_fusion('{near}', '{words}')");
+    let row = |id, score, first: Option<i64>, second: Option<i64>| {
+        let rank = |rank: Option<i64>| rank.map_or(Cell::Null, Cell::Int);
+        vec![Cell::Int(id), Cell::Real(score), rank(first), rank(second)]
+    };
+    let wanted = [
+        row(1, 1.0 / 61.0 + 1.0 / 62.0, Some(1), Some(2)),
+        row(3, 1.0 / 61.0, None, Some(1)),
+        row(2, 1.0 / 62.0, Some(2), None),
+    ];
+    let got = ours(&mut shoal, &sql).unwrap();
+    assert!(alike(&got, &wanted), "{got:?}");
+    let sql = format!("SELECT id FROM rank_fusion('{near}', '{words}', 0) LIMIT 1");
+    assert_eq!(ours(&mut shoal, &sql).unwrap(), [[Cell::Int(1)]]);
+    for sql in ["rank_fusion('SELECT 1', NULL)", "rank_fusion('SELECT 1', 'SELECT 1', -1)"] {
+        assert!(ours(&mut shoal, &format!("SELECT * FROM {sql}")).is_err(), "{sql}");
+    }
 }
