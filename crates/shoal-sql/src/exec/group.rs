@@ -99,34 +99,21 @@ impl Groups {
             {
                 continue;
             }
-            if aggregate.order.is_empty()
-                && plan.picks != Some(index)
-                && let [argument] = &*aggregate.arguments
-            {
-                // Most aggregates take a value wherever it is stored.
-                let reg = eval_operand(machine, argument)?;
-                let (value, groups) = (machine.registers[reg].as_ref(), &mut self.groups);
-                if groups.is_new((plan, index), place, value, machine.session)? {
-                    let state = groups.state(plan, place, index);
-                    if !state.step_number(value) {
-                        state.step_borrowed(Some(value))?;
-                    }
-                }
-                continue;
-            }
-            if aggregate.arguments.is_empty() {
+            let is_unordered = aggregate.order.is_empty();
+            let plain = match &*aggregate.arguments {
                 // The argument of `count(*)`.
-                self.groups.state(plan, place, index).step_borrowed(None)?;
-                continue;
-            }
-            if !aggregate.distinct
-                && aggregate.order.is_empty()
-                && let [first, second] = &*aggregate.arguments
-            {
-                let first = eval_operand(machine, first)?;
-                let second = eval_operand(machine, second)?;
-                let values = [first, second].map(|reg| machine.registers[reg].as_ref());
-                self.groups.state(plan, place, index).step_two(values)?;
+                [] => Some((None, None)),
+                [one] if is_unordered && plan.picks != Some(index) => Some((Some(one), None)),
+                [one, two] if is_unordered && !aggregate.distinct => Some((Some(one), Some(two))),
+                _ => None,
+            };
+            if let Some((first, second)) = plain {
+                // Most aggregates take a value wherever it is stored.
+                let first = first.map(|code| eval_operand(machine, code)).transpose()?;
+                let second = second.map(|code| eval_operand(machine, code)).transpose()?;
+                let value = |reg: Option<usize>| reg.map(|reg| machine.registers[reg].as_ref());
+                let values = (value(first), value(second));
+                self.groups.take((plan, index), place, values, machine.session)?;
                 continue;
             }
             for code in aggregate.arguments.iter().chain(&aggregate.order) {
@@ -423,18 +410,14 @@ impl Groups {
             let place =
                 self.only_place(plan, session, |from| rows.value(0, operand_of(group, from)));
             for (index, argument) in group.arguments.iter().enumerate() {
-                if let Some(more) = group.more.get(index).filter(|more| more.is_any()) {
+                if takes_each(plan, group, index) {
                     let places = std::iter::repeat(place);
-                    self.take_with((plan, index), rows, (argument.as_ref(), more), places)?;
+                    self.take_each((plan, index), rows, group, places, session)?;
                     continue;
                 }
                 match argument {
                     // A batch has few rows.
                     None => self.groups.state(plan, place, index).add_rows(rows.len() as i64),
-                    Some(argument) if plan.aggregates[index].distinct => {
-                        let places = std::iter::repeat(place);
-                        self.take_distinct((plan, index), rows, argument, places, session)?;
-                    }
                     Some(argument) => {
                         let column = Column { rows, operand: argument };
                         self.groups.state(plan, place, index).step_each(column)?;
@@ -463,9 +446,9 @@ impl Groups {
         };
         let places = &places[..placed];
         for (index, argument) in group.arguments.iter().enumerate() {
-            if let Some(more) = group.more.get(index).filter(|more| more.is_any()) {
+            if takes_each(plan, group, index) {
                 let places = places.iter().map(|&place| place as usize);
-                self.take_with((plan, index), rows, (argument.as_ref(), more), places)?;
+                self.take_each((plan, index), rows, group, places, session)?;
                 continue;
             }
             let groups = &mut self.groups;
@@ -477,10 +460,6 @@ impl Groups {
                 continue;
             };
             let mut places = places.iter().map(|&place| place as usize);
-            if plan.aggregates[index].distinct {
-                self.take_distinct((plan, index), rows, argument, places, session)?;
-                continue;
-            }
             let mut result = Ok(());
             rows.each_value(argument, |value| {
                 let Some(place) = places.next() else { return };
@@ -496,54 +475,23 @@ impl Groups {
         (placed..rows.len()).try_for_each(take)
     }
 
-    /// Feeds an aggregate with a second argument or a filter the rows passing the filter.
-    fn take_with<'r>(
+    /// Feeds an aggregate row after row: one over distinct values, with a second argument or with a
+    /// filter.
+    fn take_each<'r>(
         &mut self,
         (plan, index): (&GroupPlan, usize),
         rows: impl ManyRows<'r>,
-        (argument, more): (Option<&'r Operand>, &'r MoreOfAggregate),
+        group: &'r GroupInput,
         places: impl Iterator<Item = usize>,
+        session: &dyn Session,
     ) -> Result<(), Error> {
         for (row, place) in (0..rows.len()).zip(places) {
-            let holds = |filter| truth(rows.value(row, filter)) == Some(true);
-            if !more.filter.as_ref().is_none_or(holds) {
-                continue;
-            }
-            let state = self.groups.state(plan, place, index);
-            let value = argument.map(|argument| rows.value(row, argument));
-            match (value, &more.second) {
-                (Some(value), Some(second)) => state.step_two([value, rows.value(row, second)])?,
-                (Some(value), None) if state.step_number(value) => {}
-                (value, _) => state.step_borrowed(value).map(drop)?,
+            let values = values_of(group, index, |operand| rows.value(row, operand));
+            if let Some(values) = values {
+                self.groups.take((plan, index), place, values, session)?;
             }
         }
         Ok(())
-    }
-
-    /// Feeds an aggregate over distinct values the new values of a column.
-    fn take_distinct<'r>(
-        &mut self,
-        (plan, index): (&GroupPlan, usize),
-        rows: impl ManyRows<'r>,
-        argument: &'r Operand,
-        mut places: impl Iterator<Item = usize>,
-        session: &dyn Session,
-    ) -> Result<(), Error> {
-        let groups = &mut self.groups;
-        let collation = plan.aggregates[index].collation;
-        let mut result = Ok(());
-        rows.each_value(argument, |value| {
-            let Some(place) = places.next() else { return };
-            let Some(seen) = groups.seen((plan, index), place) else { return };
-            if result.is_err() {
-                return;
-            }
-            result = match seen.insert(session, value, collation) {
-                Ok(true) => groups.state(plan, place, index).step_borrowed(Some(value)).map(drop),
-                known => known.map(drop),
-            };
-        });
-        result
     }
 
     /// The groups of rows by one short key: found by the stored bytes, where those were seen
@@ -664,8 +612,8 @@ impl Groups {
                     continue;
                 }
             }
-            if let (Some(value), Some(seen)) = (value, self.groups.seen((plan, index), place))
-                && !seen.insert(session, value, plan.aggregates[index].collation)?
+            if let Some(value) = value
+                && !self.groups.is_new((plan, index), place, value, session)?
             {
                 continue;
             }
@@ -945,6 +893,28 @@ impl Groups {
 /// The context for finding a row's group: the plan, the operands of keys, and the session with the
 /// budget.
 type Grouping<'p, 'v> = (&'p GroupPlan, &'v GroupInput, &'p dyn Session);
+
+/// True for an aggregate that takes one row after the other.
+fn takes_each(plan: &GroupPlan, group: &GroupInput, index: usize) -> bool {
+    let has_more = group.more.get(index).is_some_and(MoreOfAggregate::is_any);
+    has_more || plan.aggregates[index].distinct
+}
+
+/// The arguments of an aggregate in a row, where the row passes the aggregate's filter.
+#[inline(always)]
+fn values_of<'v>(
+    group: &'v GroupInput,
+    index: usize,
+    value: impl Fn(&'v Operand) -> ValueRef<'v>,
+) -> Option<(Option<ValueRef<'v>>, Option<ValueRef<'v>>)> {
+    let more = group.more.get(index);
+    let filter = more.and_then(|more| more.filter.as_ref());
+    if filter.is_some_and(|filter| truth(value(filter)) != Some(true)) {
+        return None;
+    }
+    let second = more.and_then(|more| more.second.as_ref());
+    Some((group.arguments[index].as_ref().map(&value), second.map(&value)))
+}
 
 /// The operand of a value kept by a group.
 #[inline]

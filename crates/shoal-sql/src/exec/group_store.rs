@@ -152,15 +152,34 @@ impl GroupStore {
         }
     }
 
-    /// The values taken by an aggregate over distinct values in a group; `None` for other
-    /// aggregates.
-    #[inline]
-    pub(super) fn seen(
+    /// Takes the arguments of one aggregate without an order, of which an aggregate over distinct
+    /// values wants new ones; true where the row has the aggregate's value.
+    ///
+    /// # Errors
+    /// Errors of aggregates, and of files for spilled values.
+    #[inline(always)]
+    pub(super) fn take(
         &mut self,
         (plan, index): (&GroupPlan, usize),
         place: usize,
-    ) -> Option<&mut Seen> {
-        self.seen.get_mut(place * plan.aggregates.len() + index)?.as_mut()
+        (first, second): (Option<ValueRef<'_>>, Option<ValueRef<'_>>),
+        session: &dyn Session,
+    ) -> Result<bool, Error> {
+        let Some(value) = first else {
+            return self.state(plan, place, index).step_borrowed(None);
+        };
+        if let Some(second) = second {
+            self.state(plan, place, index).step_two([value, second])?;
+            return Ok(false);
+        }
+        if !self.is_new((plan, index), place, value, session)? {
+            return Ok(false);
+        }
+        let state = self.state(plan, place, index);
+        if plan.picks != Some(index) && state.step_number(value) {
+            return Ok(false);
+        }
+        state.step_borrowed(Some(value))
     }
 
     /// Takes one aggregate's arguments, the keys of its order, and the row's kept values.

@@ -3,33 +3,30 @@
 //! having each key decide.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::Machine;
 use super::each_row::each_row;
 use super::overflow::Waiting;
-use super::pipeline::is_same;
+use super::pipeline::{RowSet, SetContext};
 use super::query::{NodeRun, QueryRun};
 use crate::Error;
-use crate::keep::key::{HashPlaces, hash_value, is_equal, push_row_key};
-use crate::keep::{Kept, RowStore, row_size};
+use crate::keep::key::push_row_key;
+use crate::keep::{Kept, row_size};
 use crate::parse::ast::CompoundOp;
 use crate::plan::node::{CompoundNode, QueryPlan};
+use crate::schema::MAIN;
 use crate::session::Session;
 use crate::value::{Collation, Value, ValueRef, assign};
 
 /// The rows of a compound up to its last part compared with the others; further parts are added
 /// with `UNION ALL`.
-///
-/// From equal rows SQLite gives the last part's of a `UNION`, and within a part the first.
 #[derive(Debug, Default)]
 pub(super) struct SetRows {
-    rows: RowStore,
-    keys: HashPlaces,
-    /// The place of each key's row.
-    places: Vec<usize>,
-    /// While a part of a `UNION` is added: true for each key whose row is the part's.
-    taken: Vec<bool>,
+    rows: RowSet,
     next: usize,
+    /// The database of the pages that rows are left on.
+    database: usize,
     /// Bytes of rows and keys.
     kept: Kept,
     file: Option<Box<SetFile>>,
@@ -78,8 +75,7 @@ impl CompoundRun {
                         Some(sets) => sets,
                         None => self.sets.insert(SetRows::of(plan, machine)?),
                     };
-                    let columns = plan.output..plan.output + plan.width;
-                    if sets.next(&mut machine.registers[columns])? {
+                    if sets.next(plan, machine)? {
                         return Ok(true);
                     }
                     self.sets = None;
@@ -126,24 +122,31 @@ impl SetRows {
     /// What the parts raise; when a file cannot be written.
     pub(super) fn of(plan: &CompoundNode, machine: &mut Machine<'_, '_>) -> Result<SetRows, Error> {
         let session = machine.session;
-        let collations = plan.collations.as_slice();
-        let mut this = SetRows::default();
-        let parts = plan.rest.iter().take(plan.compared().saturating_sub(1));
-        let ops: Vec<CompoundOp> = parts.clone().map(|(op, _)| *op).collect();
-        this.add(0, &plan.first, &ops, (machine, collations))?;
-        for (number, (op, part)) in parts.enumerate() {
-            match op {
-                // A later part leaves equal rows out anyway.
-                CompoundOp::Union | CompoundOp::UnionAll => {
-                    let taken = *op == CompoundOp::UnionAll;
-                    this.taken.clear();
-                    this.taken.resize(this.places.len(), taken);
-                    this.add(number + 1, part, &ops, (machine, collations))?;
+        let parameters = Arc::clone(&machine.parameters);
+        let mut this = SetRows { database: database_of(&plan.first), ..SetRows::default() };
+        let txn = machine.txn(this.database)?;
+        let context = SetContext { txn, parameters: &parameters, collations: &plan.collations };
+        for (number, (op, part)) in plan.ops().zip(plan.parts()).take(plan.compared()).enumerate() {
+            // A writer changes its pages while the rows are read.
+            let on_pages = !txn.is_writer() && is_of(part, this.database);
+            if this.file.is_none() {
+                this.rows.begin(op, context);
+            }
+            each_row(part, &mut NodeRun::Fresh, machine, |row| {
+                if let Some(file) = &mut this.file {
+                    return file.push(session, (number, op), row.values(), context.collations);
                 }
-                CompoundOp::Except | CompoundOp::Intersect => {
-                    let wanted = *op == CompoundOp::Intersect;
-                    this.restrict(number + 1, part, wanted, (machine, collations))?;
+                if this.rows.take(op, row, on_pages, context)
+                    && !this.kept.try_add(session, || (2 * row_size(row.values()), 0))
+                {
+                    let ops = plan.rest.iter().take(plan.compared() - 1).map(|(op, _)| *op);
+                    this.file = Some(this.rows.spill(session, (number, ops), context)?);
+                    (this.rows, this.kept) = (RowSet::default(), Kept::default());
                 }
+                Ok(())
+            })?;
+            if this.file.is_none() {
+                this.rows.end(op);
             }
         }
         if let Some(file) = &mut this.file {
@@ -152,126 +155,21 @@ impl SetRows {
         Ok(this)
     }
 
-    fn add(
-        &mut self,
-        number: usize,
-        part: &QueryPlan,
-        ops: &[CompoundOp],
-        (machine, collations): (&mut Machine<'_, '_>, &[Collation]),
-    ) -> Result<(), Error> {
-        let session = machine.session;
-        each_row(part, &mut NodeRun::Fresh, machine, |row| {
-            if let Some(file) = &mut self.file {
-                return file.push(session, number, row.values(), collations);
-            }
-            let hash = hash_of(row.values(), collations);
-            if let Some(key) = self.find(hash, row.values(), collations) {
-                let mut pairs = self.rows.row(self.places[key]).zip(row.values());
-                if std::mem::replace(&mut self.taken[key], true)
-                    || pairs.all(|(a, b)| is_same(a, b))
-                {
-                    return Ok(());
-                }
-                self.places[key] = self.rows.len();
-            } else {
-                self.keys.insert(hash);
-                self.places.push(self.rows.len());
-                self.taken.push(true);
-            }
-            self.rows.push(row.values());
-            if !self.kept.try_add(session, || (2 * row_size(row.values()), 0)) {
-                let file = self.spill(session, number, ops, collations)?;
-                self.file = Some(Box::new(file));
-            }
-            Ok(())
-        })
-    }
-
-    /// Keeps the rows present in a part, or the rows missing from it.
-    fn restrict(
-        &mut self,
-        number: usize,
-        part: &QueryPlan,
-        wanted: bool,
-        (machine, collations): (&mut Machine<'_, '_>, &[Collation]),
-    ) -> Result<(), Error> {
-        let session = machine.session;
-        let mut found = vec![false; self.places.len()];
-        each_row(part, &mut NodeRun::Fresh, machine, |row| {
-            if let Some(file) = &mut self.file {
-                return file.push_key(session, number, row.values(), collations);
-            }
-            let hash = hash_of(row.values(), collations);
-            if let Some(place) = self.find(hash, row.values(), collations) {
-                found[place] = true;
-            }
-            Ok(())
-        })?;
-        if self.file.is_some() {
-            return Ok(());
-        }
-        let (mut rows, mut keys) = (RowStore::default(), HashPlaces::default());
-        self.kept.clear();
-        let stay = self.places.iter().zip(&found).filter(|(_, found)| **found == wanted);
-        for (&place, _) in stay {
-            let row = self.rows.row(place);
-            self.kept.note(session, 2 * row_size(row.clone()));
-            keys.insert(hash_of(row.clone(), collations));
-            rows.push(row);
-        }
-        self.places = (0..rows.len()).collect();
-        (self.rows, self.keys) = (rows, keys);
-        Ok(())
-    }
-
-    /// The number of a row equal to this one, among the rows so far.
-    fn find<'v>(
-        &self,
-        hash: u64,
-        row: impl Iterator<Item = ValueRef<'v>> + Clone,
-        collations: &[Collation],
-    ) -> Option<usize> {
-        self.keys.find(hash, |key| {
-            let mut pairs = self.rows.row(self.places[key]).zip(row.clone()).zip(collations);
-            pairs.all(|((a, b), by)| is_equal(a, b, *by))
-        })
-    }
-
-    /// Puts the rows so far into a file; they are of the parts up to a number.
-    fn spill(
-        &mut self,
-        session: &dyn Session,
-        number: usize,
-        ops: &[CompoundOp],
-        collations: &[Collation],
-    ) -> Result<SetFile, Error> {
-        let base = number.saturating_sub(1);
-        let mut file = SetFile {
-            waiting: Waiting::new(std::iter::once(Collation::Binary)),
-            ops: ops[base..].to_vec(),
-            base,
-            row: Vec::new(),
-            key: Vec::new(),
-        };
-        // Rows of the current part come behind the rows of the parts before.
-        for (&place, taken) in self.places.iter().zip(&self.taken) {
-            let of = if *taken && number > 0 { number } else { base };
-            file.push(session, of, self.rows.row(place), collations)?;
-        }
-        *self = SetRows::default();
-        Ok(file)
-    }
-
-    /// Puts the next row into registers; false when there is none.
+    /// Puts the next row into the output's registers; false when there is none.
     ///
     /// # Errors
     /// When a file cannot be read.
-    pub(super) fn next(&mut self, registers: &mut [Value]) -> Result<bool, Error> {
+    fn next(&mut self, plan: &CompoundNode, machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
+        let txn = machine.txn(self.database)?;
+        let registers = &mut machine.registers[plan.output..plan.output + plan.width];
         if let Some(file) = &mut self.file {
             return file.next(registers);
         }
-        let Some(&place) = self.places.get(self.next) else { return Ok(false) };
-        for (target, value) in registers.iter_mut().zip(self.rows.row(place)) {
+        if self.next == self.rows.len() {
+            return Ok(false);
+        }
+        let context = SetContext { txn, parameters: &[], collations: &plan.collations };
+        for (target, value) in registers.iter_mut().zip(self.rows.row(self.next, context)) {
             assign(target, value);
         }
         self.next += 1;
@@ -279,47 +177,62 @@ impl SetRows {
     }
 }
 
-/// The hash of a row's columns.
-fn hash_of<'v>(row: impl Iterator<Item = ValueRef<'v>>, collations: &[Collation]) -> u64 {
-    row.zip(collations).fold(0, |hash, (value, by)| hash_value(value, *by, hash))
+/// The database of a query's first pipeline; `main` for a query without one.
+fn database_of(query: &QueryPlan) -> usize {
+    let first = query.node.unordered().pipelines().and_then(|mut all| all.next());
+    first.map_or(MAIN, |pipeline| pipeline.database)
+}
+
+/// True where all pipelines of a query read one database.
+fn is_of(query: &QueryPlan, database: usize) -> bool {
+    let pipelines = query.node.unordered().pipelines();
+    pipelines.is_some_and(|mut all| all.all(|pipeline| pipeline.database == database))
+}
+
+impl RowSet {
+    /// Puts the rows so far into a file; they are of the parts up to a number.
+    fn spill(
+        &self,
+        session: &dyn Session,
+        (number, ops): (usize, impl Iterator<Item = CompoundOp>),
+        context: SetContext<'_>,
+    ) -> Result<Box<SetFile>, Error> {
+        let base = number.saturating_sub(1);
+        let mut file = Box::new(SetFile {
+            waiting: Waiting::new(std::iter::once(Collation::Binary)),
+            ops: ops.skip(base).collect(),
+            base,
+            row: Vec::new(),
+            key: Vec::new(),
+        });
+        // Rows of the current part come behind the rows of the parts before.
+        for row in 0..self.len() {
+            let of = if number > 0 && self.is_of_part(row) { number } else { base };
+            let row = self.row(row, context);
+            file.push(session, (of, CompoundOp::Union), row, context.collations)?;
+        }
+        Ok(file)
+    }
 }
 
 impl SetFile {
+    /// Appends a row of a part; of a part that adds no rows the key.
     fn push<'v>(
         &mut self,
         session: &dyn Session,
-        number: usize,
+        (number, op): (usize, CompoundOp),
         row: impl Iterator<Item = ValueRef<'v>> + Clone,
         collations: &[Collation],
     ) -> Result<(), Error> {
-        self.begin(number, row.clone(), collations);
-        self.row.extend(row.map(Value::from));
-        self.waiting.push(session, &self.row)
-    }
-
-    /// As [`SetFile::push`] for a part without rows in the result.
-    fn push_key<'v>(
-        &mut self,
-        session: &dyn Session,
-        number: usize,
-        row: impl Iterator<Item = ValueRef<'v>>,
-        collations: &[Collation],
-    ) -> Result<(), Error> {
-        self.begin(number, row, collations);
-        self.waiting.push(session, &self.row)
-    }
-
-    fn begin<'v>(
-        &mut self,
-        number: usize,
-        row: impl Iterator<Item = ValueRef<'v>>,
-        collations: &[Collation],
-    ) {
         self.key.clear();
-        push_row_key(row, collations, &mut self.key);
+        push_row_key(row.clone(), collations, &mut self.key);
         self.row.clear();
         let part = i64::try_from(number - self.base).unwrap_or(i64::MAX);
         self.row.extend([Value::Blob(self.key.clone()), Value::Int(part)]);
+        if let CompoundOp::Union | CompoundOp::UnionAll = op {
+            self.row.extend(row.map(Value::from));
+        }
+        self.waiting.push(session, &self.row)
     }
 
     fn next(&mut self, registers: &mut [Value]) -> Result<bool, Error> {

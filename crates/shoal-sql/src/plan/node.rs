@@ -207,6 +207,16 @@ impl CompoundNode {
         }
     }
 
+    /// How each part is combined with those before. The first is made distinct ahead of an operator
+    /// comparing rows.
+    pub(crate) fn ops(&self) -> impl Iterator<Item = CompoundOp> {
+        let first = match self.rest.first() {
+            Some((CompoundOp::UnionAll, _)) => CompoundOp::UnionAll,
+            _ => CompoundOp::Union,
+        };
+        std::iter::once(first).chain(self.rest.iter().map(|(op, _)| *op))
+    }
+
     /// The parts, from first to last.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &QueryPlan> {
         std::iter::once(&self.first).chain(self.rest.iter().map(|(_, part)| part))

@@ -75,8 +75,7 @@ pub(super) fn combine(
         memory.kept.rows.clear();
         memory.kept.next = 0;
     }
-    let ops = std::iter::once(CompoundOp::Union).chain(plan.rest.iter().map(|(op, _)| *op));
-    for (number, (op, part)) in ops.zip(root_parts(node).flatten()).enumerate() {
+    for (number, (op, part)) in plan.ops().zip(root_parts(node).flatten()).enumerate() {
         let (before, rest) = memory.split_at_mut(number);
         let Some(Memory { leaf, kept, .. }) = rest.first_mut() else { return Ok(()) };
         let context = Context { node, collations: &plan.collations, txn, parameters };

@@ -42,5 +42,6 @@ pub(crate) use leaf::{CHUNK, EVERYWHERE, LeafMemory};
 pub(crate) use leaf_rows::{LazyRow, LeafRows};
 pub(crate) use rows::PipelineRows;
 pub(crate) use run::Memory;
-pub(crate) use set::{combine, is_same};
+pub(crate) use set::combine;
+pub(in crate::exec) use set::{RowSet, SetContext};
 pub(crate) use slots::fixed;

@@ -11,7 +11,7 @@ use super::hash::KeyedRows;
 use super::join::JoinMemory;
 use super::key_sets::KeySets;
 use super::leaf::{CHUNK, LeafMemory};
-use super::set::SetMemory;
+use super::set::RowSet;
 use super::slots::{Base, Slots, fixed};
 use crate::Error;
 use crate::exec::scan::{exact_rowid, highest_rowid, lowest_rowid};
@@ -42,7 +42,8 @@ pub(crate) struct Memory {
     pub(super) tables: Box<[Option<KeyedRows>]>,
     /// The room of the statement, where memory is limited.
     pub(super) room: Option<Room>,
-    pub(super) set: SetMemory,
+    /// Rows of a compound, between its runs empty.
+    pub(super) set: RowSet,
     /// The rows of a compound's part staying in the result.
     pub(super) kept: KeptRows,
     /// Rows of several loops found and not yet given, and their number.
@@ -86,7 +87,7 @@ impl Memory {
             marks: std::iter::repeat_with(MatchedRows::default).take(pipeline.marks).collect(),
             tables: std::iter::repeat_with(|| None).take(pipeline.tables).collect(),
             room: None,
-            set: SetMemory::default(),
+            set: RowSet::default(),
             kept: KeptRows::default(),
             slots: Slots::default(),
             rows: 0,

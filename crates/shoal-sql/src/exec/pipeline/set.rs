@@ -1,40 +1,44 @@
-//! `UNION`, `INTERSECT` and `EXCEPT` of pipelines: rows by a hash of their values, compared
+//! Rows compared for `UNION`, `INTERSECT` and `EXCEPT`: found by a hash of their values, compared
 //! exactly.
 //!
-//! The rows so far are slots, borrowing texts from the pages. A row of a later part is looked up
-//! among them by its values in their place, and copied only if new.
+//! The rows so far are slots, borrowing texts from pages. A row of a later part is looked up among
+//! them by its values in their place, and kept only if new. Pipelines at the root of a statement
+//! put their rows here ([`combine`]), and so do all other parts ([`crate::exec::sets`]).
 
 use shoal_store::Transaction;
 
 use super::ascending;
-use super::each::RowView;
 use super::run::{Memory, Start};
 use super::slots::{Slots, fixed};
 use crate::Error;
+use crate::exec::each_row::BodyRow;
 use crate::keep::key::{HashPlaces, hash_value, is_equal};
 use crate::parse::ast::CompoundOp;
-use crate::plan::node::{CompoundNode, Node, compound_of, root_parts};
-use crate::plan::pipeline::{Operand, Pipeline};
+use crate::plan::node::{Node, compound_of, root_parts};
 use crate::value::{Collation, Value, ValueRef};
 
-/// Memory of a compound, kept from one run to the next.
+/// The rows of a compound so far.
 #[derive(Debug, Default)]
-pub(super) struct SetMemory {
+pub(in crate::exec) struct RowSet {
+    slots: Slots,
+    rows: usize,
     /// The rows by their hashes, while no two of them are equal.
     places: HashPlaces,
-    /// Rows found in a later part; for a `UNION`, rows of the current part.
+    /// True where rows are missing from `places`, or equal rows among them.
+    is_stale: bool,
+    /// Number of rows before the current part.
+    begun: usize,
+    /// Rows found in the current part; for a `UNION`, rows of the part.
     matched: Vec<bool>,
 }
 
-/// The rows so far.
-struct Set<'s> {
-    txn: &'s Transaction,
-    parameters: &'s [Value],
-    collations: &'s [Collation],
-    slots: Slots,
-    rows: usize,
-    places: HashPlaces,
-    matched: Vec<bool>,
+/// The context of comparing rows.
+#[derive(Clone, Copy)]
+pub(in crate::exec) struct SetContext<'s> {
+    /// The transaction of the pages that rows are left on.
+    pub(in crate::exec) txn: &'s Transaction,
+    pub(in crate::exec) parameters: &'s [Value],
+    pub(in crate::exec) collations: &'s [Collation],
 }
 
 /// Combines the parts of a compound from left to right. The result is the batch in the first part's
@@ -53,164 +57,205 @@ pub(crate) fn combine(
         return ascending::combine(node, plan, txn, parameters, memory);
     }
     let Some(first) = memory.first_mut() else { return Ok(()) };
-    let (slots, SetMemory { places, matched }) =
-        (std::mem::take(&mut first.slots), std::mem::take(&mut first.set));
-    let collations = &*plan.collations;
-    let mut set = Set { txn, parameters, collations, slots, rows: 0, places, matched };
-    set.slots.clear();
-    set.places.clear();
-    let result = set.run(plan, node, memory);
-    let Set { slots, rows, places, matched, .. } = set;
+    let mut set = std::mem::take(&mut first.set);
+    std::mem::swap(&mut set.slots, &mut first.slots);
+    set.clear();
+    let context = SetContext { txn, parameters, collations: &plan.collations };
+    let mut result = Ok(());
+    for ((op, part), memory) in plan.ops().zip(root_parts(node).flatten()).zip(&mut *memory) {
+        set.begin(op, context);
+        let outputs = part.outputs.as_deref().unwrap_or_default();
+        let width = outputs.len();
+        result = part.for_each(txn, parameters, memory, |row| {
+            set.take(op, BodyRow::Pipeline { row, outputs, width }, true, context);
+            Ok(())
+        });
+        if result.is_err() {
+            break;
+        }
+        set.end(op);
+    }
     if let Some(first) = memory.first_mut() {
-        (first.slots, first.set) = (slots, SetMemory { places, matched });
-        (first.rows, first.start) = (rows, Start::Done);
+        std::mem::swap(&mut set.slots, &mut first.slots);
+        (first.rows, first.start) = (set.rows, Start::Done);
+        first.set = set;
     }
     result
 }
 
 /// Whether two values are equal in every respect.
 #[inline]
-pub(crate) fn is_same(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
+fn is_same(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
     match (a, b) {
         (ValueRef::Real(a), ValueRef::Real(b)) => a.to_bits() == b.to_bits(),
         _ => a == b,
     }
 }
 
-impl Set<'_> {
-    fn run(
-        &mut self,
-        plan: &CompoundNode,
-        node: &Node,
-        memory: &mut [Memory],
-    ) -> Result<(), Error> {
-        let first = plan.rest.first().map(|(op, _)| *op);
-        // The first part is made distinct ahead of an operator comparing rows.
-        let mut distinct = first != Some(CompoundOp::UnionAll);
-        let ops = std::iter::once(if distinct { CompoundOp::Union } else { CompoundOp::UnionAll })
-            .chain(plan.rest.iter().map(|(op, _)| *op));
-        let mut stale = false;
-        for ((op, part), memory) in ops.zip(root_parts(node).flatten()).zip(memory) {
-            if op == CompoundOp::UnionAll {
-                self.each(part, memory, |set, row, outputs| set.push(row, outputs))?;
-                (distinct, stale) = (false, true);
-                continue;
+impl RowSet {
+    fn clear(&mut self) {
+        self.slots.clear();
+        self.places.clear();
+        (self.rows, self.is_stale) = (0, false);
+    }
+
+    /// Number of rows.
+    pub(in crate::exec) fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// A row's values.
+    pub(in crate::exec) fn row<'v>(
+        &'v self,
+        row: usize,
+        context: SetContext<'v>,
+    ) -> impl Iterator<Item = ValueRef<'v>> + Clone {
+        (0..context.collations.len()).map(move |column| self.value(row, column, context))
+    }
+
+    /// True for a row that the current part gave.
+    pub(in crate::exec) fn is_of_part(&self, row: usize) -> bool {
+        row >= self.begun || self.matched.get(row).is_some_and(|matched| *matched)
+    }
+
+    /// Begins a part: the first one is a `UNION`, or a `UNION ALL` where the next one is.
+    pub(in crate::exec) fn begin(&mut self, op: CompoundOp, context: SetContext<'_>) {
+        self.matched.clear();
+        if op == CompoundOp::UnionAll {
+            self.is_stale = true;
+        } else {
+            if self.is_stale {
+                self.rebuild(context);
             }
-            if !distinct || stale {
-                self.rebuild();
-                (distinct, stale) = (true, false);
-            }
-            match op {
-                CompoundOp::UnionAll => {}
-                CompoundOp::Union => {
-                    self.matched.clear();
-                    self.matched.resize(self.rows, false);
-                    self.each(part, memory, |set, row, outputs| {
-                        let hash = set.hash(row, outputs);
-                        match set.find(hash, row, outputs) {
-                            Some(place) => set.replace(place, row, outputs),
-                            None => {
-                                set.places.insert(hash);
-                                set.push(row, outputs);
-                                set.matched.push(true);
-                            }
-                        }
-                    })?;
-                }
-                CompoundOp::Intersect | CompoundOp::Except => {
-                    self.matched.clear();
-                    self.matched.resize(self.rows, false);
-                    self.each(part, memory, |set, row, outputs| {
-                        let hash = set.hash(row, outputs);
-                        if let Some(place) = set.find(hash, row, outputs) {
-                            set.matched[place] = true;
-                        }
-                    })?;
-                    self.keep(op == CompoundOp::Intersect);
-                    stale = true;
-                }
-            }
+            self.matched.resize(self.rows, false);
         }
-        Ok(())
+        self.begun = self.rows;
     }
 
-    fn each(
+    /// Takes a row of the current part, leaving its texts on their pages where `on_pages`; true
+    /// where the row was kept.
+    #[inline]
+    pub(in crate::exec) fn take(
         &mut self,
-        part: &Pipeline,
-        memory: &mut Memory,
-        mut work: impl FnMut(&mut Self, RowView<'_, '_, '_>, &[Operand]),
-    ) -> Result<(), Error> {
-        let outputs = part.outputs.as_deref().unwrap_or_default();
-        part.for_each(self.txn, self.parameters, memory, |row| {
-            work(self, row, outputs);
-            Ok(())
-        })
-    }
-
-    #[inline]
-    fn hash(&self, row: RowView<'_, '_, '_>, outputs: &[Operand]) -> u64 {
-        let columns = outputs.iter().zip(self.collations);
-        columns.fold(0, |hash, (operand, by)| hash_value(row.value(operand), *by, hash))
-    }
-
-    /// The place of an equal row.
-    #[inline]
-    fn find(&self, hash: u64, row: RowView<'_, '_, '_>, outputs: &[Operand]) -> Option<usize> {
-        self.places.find(hash, |place| {
-            let mut columns = outputs.iter().zip(self.collations).enumerate();
-            columns.all(|(column, (operand, by))| {
-                is_equal(row.value(operand), self.value(place, column), *by)
+        op: CompoundOp,
+        row: BodyRow<'_, '_, '_>,
+        on_pages: bool,
+        context: SetContext<'_>,
+    ) -> bool {
+        if op == CompoundOp::UnionAll {
+            self.push(row, on_pages, context);
+            return true;
+        }
+        let columns = context.collations.iter().enumerate();
+        let hash =
+            columns.clone().fold(0, |hash, (column, by)| hash_value(row.get(column), *by, hash));
+        let found = self.places.find(hash, |place| {
+            let mut columns = columns.clone();
+            columns.all(|(column, by)| {
+                is_equal(row.get(column), self.value(place, column, context), *by)
             })
-        })
+        });
+        match (op, found) {
+            (CompoundOp::Union, Some(place)) => self.replace(place, row, on_pages, context),
+            (CompoundOp::Union, None) => {
+                self.places.insert(hash);
+                self.push(row, on_pages, context);
+                self.matched.push(true);
+                true
+            }
+            (_, Some(place)) => {
+                self.matched[place] = true;
+                false
+            }
+            (_, None) => false,
+        }
+    }
+
+    /// Ends a part.
+    pub(in crate::exec) fn end(&mut self, op: CompoundOp) {
+        if let CompoundOp::Intersect | CompoundOp::Except = op {
+            let wanted = op == CompoundOp::Intersect;
+            let (width, mut kept) = (self.slots.slots.len() / self.rows.max(1), 0);
+            for row in 0..self.rows {
+                if self.matched[row] == wanted {
+                    self.slots.slots.copy_within(row * width..(row + 1) * width, kept * width);
+                    kept += 1;
+                }
+            }
+            self.slots.slots.truncate(kept * width);
+            (self.rows, self.is_stale) = (kept, true);
+        }
     }
 
     /// A value of a row so far.
     #[inline]
-    fn value(&self, row: usize, column: usize) -> ValueRef<'_> {
-        let slot = self.slots.slots[row * self.collations.len() + column];
-        self.slots.value(slot, self.txn, || ValueRef::Null)
+    pub(in crate::exec) fn value<'v>(
+        &'v self,
+        row: usize,
+        column: usize,
+        context: SetContext<'v>,
+    ) -> ValueRef<'v> {
+        let slot = self.slots.slots[row * context.collations.len() + column];
+        self.slots.value(slot, context.txn, || ValueRef::Null)
     }
 
     #[inline]
-    fn push(&mut self, row: RowView<'_, '_, '_>, outputs: &[Operand]) {
-        row.note(outputs, &mut self.slots);
-        // An operand's value depends on the part, so it is stored now.
-        self.slots.settle(outputs.len(), |place| fixed(&outputs[place], self.parameters));
+    fn push(&mut self, row: BodyRow<'_, '_, '_>, on_pages: bool, context: SetContext<'_>) {
+        match row {
+            BodyRow::Pipeline { row, outputs, width } if on_pages => {
+                let outputs = &outputs[..width];
+                row.note(outputs, &mut self.slots);
+                // An operand's value depends on the part, so it is stored now.
+                self.slots.settle(width, |place| fixed(&outputs[place], context.parameters));
+            }
+            row => row.values().for_each(|value| self.slots.push_value(value)),
+        }
         self.rows += 1;
     }
 
     /// Puts a row in place of an equal one, unless both are the same: from equal rows SQLite gives
-    /// the last part's, and within a part the first.
+    /// the last part's, and within a part the first. True where the row was kept.
     #[inline]
-    fn replace(&mut self, place: usize, row: RowView<'_, '_, '_>, outputs: &[Operand]) {
+    fn replace(
+        &mut self,
+        place: usize,
+        row: BodyRow<'_, '_, '_>,
+        on_pages: bool,
+        context: SetContext<'_>,
+    ) -> bool {
         if std::mem::replace(&mut self.matched[place], true) {
-            return;
+            return false;
         }
-        let mut columns = outputs.iter().enumerate();
-        if columns.all(|(column, operand)| is_same(row.value(operand), self.value(place, column))) {
-            return;
+        let width = context.collations.len();
+        let mut columns = 0..width;
+        if columns.all(|column| is_same(row.get(column), self.value(place, column, context))) {
+            return false;
         }
-        let width = outputs.len();
-        self.push(row, outputs);
+        self.push(row, on_pages, context);
         self.rows -= 1;
         let last = self.slots.slots.len() - width;
         self.slots.slots.copy_within(last.., place * width);
         self.slots.slots.truncate(last);
+        true
     }
 
     /// Drops rows equal to one before, and enters the others by their hashes.
-    fn rebuild(&mut self) {
-        let width = self.collations.len();
+    fn rebuild(&mut self, context: SetContext<'_>) {
+        let width = context.collations.len();
         self.places.clear();
         let mut kept = 0;
         for row in 0..self.rows {
-            let columns = self.collations.iter().enumerate();
-            let hash = columns
-                .clone()
-                .fold(0, |hash, (column, by)| hash_value(self.value(row, column), *by, hash));
+            let columns = context.collations.iter().enumerate();
+            let hash = columns.clone().fold(0, |hash, (column, by)| {
+                hash_value(self.value(row, column, context), *by, hash)
+            });
             let found = self.places.find(hash, |place| {
                 columns.clone().all(|(column, by)| {
-                    is_equal(self.value(place, column), self.value(row, column), *by)
+                    is_equal(
+                        self.value(place, column, context),
+                        self.value(row, column, context),
+                        *by,
+                    )
                 })
             });
             if found.is_none() {
@@ -220,20 +265,6 @@ impl Set<'_> {
             }
         }
         self.slots.slots.truncate(kept * width);
-        self.rows = kept;
-    }
-
-    /// Keeps the rows marked with `wanted`.
-    fn keep(&mut self, wanted: bool) {
-        let width = self.collations.len();
-        let mut kept = 0;
-        for row in 0..self.rows {
-            if self.matched[row] == wanted {
-                self.slots.slots.copy_within(row * width..(row + 1) * width, kept * width);
-                kept += 1;
-            }
-        }
-        self.slots.slots.truncate(kept * width);
-        self.rows = kept;
+        (self.rows, self.is_stale) = (kept, false);
     }
 }
