@@ -12,8 +12,8 @@ use crate::sink::{RowDiff, Sink};
 
 /// Writes a JSON object a line. Rows: `op` (`insert`, `update`, `delete`), `table`, `key` (or
 /// `rowid`), `old`, `new`; an update has the changed columns alone. Definitions: `create` with
-/// `kind`, `name`, `sql`, `drop`, `set`, `sequence`. A blob is `{"blob": HEX}`, a text outside UTF-8
-/// `{"text": HEX}`, an infinite real a number too large for a double.
+/// `kind`, `name`, `sql`, `drop`, `set`, `sequence`. A blob is `{"blob": HEX}`, a text outside
+/// UTF-8 `{"text": HEX}`, an infinite real a number too large for a double.
 #[derive(Debug)]
 pub struct JsonLines<W> {
     out: W,
