@@ -19,7 +19,9 @@ pub(crate) enum Dataset<'a> {
     /// Users and orders, as many of each, at this path.
     Users(&'a Path, u64),
     /// TPC-H's tables, in the run's cache.
-    Tpch(&'a Context),
+    Tpch(&'a Context, dataset::tpch::Variant),
+    /// The history of a repository, in the run's cache.
+    History(&'a Context),
 }
 
 /// One contender of one family.
@@ -96,7 +98,10 @@ impl Contenders {
         if self.generate.is_none() {
             self.generate = Some(Box::new(move |dataset, progress| match dataset {
                 Dataset::Users(path, rows) => dataset::generate(&engine, path, *rows, progress),
-                Dataset::Tpch(cx) => dataset::tpch::generate(&engine, cx, progress),
+                Dataset::Tpch(cx, variant) => {
+                    dataset::tpch::generate(&engine, cx, *variant, progress)
+                }
+                Dataset::History(cx) => dataset::history::generate(&engine, cx),
             }));
         }
     }

@@ -1,5 +1,6 @@
 //! Large databases, generated from a seed: users as Sharc draws them, and as many orders.
 
+pub(crate) mod history;
 pub(crate) mod tpch;
 
 use std::path::{Path, PathBuf};

@@ -9,13 +9,14 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::args::RunArguments;
 use crate::contenders::{self, Contenders, Dataset};
 use crate::dataset;
+use crate::dataset::tpch::Variant;
 use crate::engine::{About, Miss};
 use crate::environment::{self, Environment};
 use crate::measure::{Entrant, Plan, measure};
 use crate::random::Random;
 use crate::record::{Listed, Record, VERSION};
 use crate::worker::client::Program;
-use crate::workload::table::tpch::PREFIX;
+use crate::workload::table::real::HISTORY_PREFIX;
 use crate::workload::{Context, Family, Row, Scale};
 use crate::{out, report};
 
@@ -263,13 +264,22 @@ pub(crate) fn generate(
             return Err(format!("{} could not be made: {why}", path.display()));
         }
     }
-    if rows.iter().any(|row| row.id.starts_with(PREFIX)) {
+    for variant in Variant::ALL {
+        if !rows.iter().any(|row| Variant::of_row(&row.id) == Some(variant)) {
+            continue;
+        }
         let bar = bar(dataset::tpch::rows(cx.scale), "making TPC-H's tables: {pos} rows of {len}");
-        let made = contenders.generate(&Dataset::Tpch(cx), &mut |done| bar.set_position(done));
+        let wanted = Dataset::Tpch(cx, variant);
+        let made = contenders.generate(&wanted, &mut |done| bar.set_position(done));
         bar.finish_and_clear();
         if let Err(Miss::Failed(why)) = made {
             return Err(format!("TPC-H's tables could not be made: {why}"));
         }
+    }
+    if rows.iter().any(|row| row.id.starts_with(HISTORY_PREFIX))
+        && let Err(Miss::Failed(why)) = contenders.generate(&Dataset::History(cx), &mut |_| {})
+    {
+        return Err(format!("the tables of the history could not be made: {why}"));
     }
     Ok(())
 }

@@ -7,30 +7,82 @@ use crate::engine::table::{Access, TableSpec};
 use crate::engine::{Miss, TableEngine};
 use crate::workload::{Context, Scale};
 
-/// The scale in thousandths: 600,000 lines, or enough to show every query working. Below a hundred
-/// suppliers TPC-H's own rule gives a part the same supplier twice.
-const fn thousandths(scale: Scale) -> u64 {
+/// The environment variable naming another scale of a full run, in thousandths: 1000 for scale 1.
+pub(crate) const SCALE: &str = "SHOAL_TPCH_SCALE";
+
+/// The scale in thousandths: 1,200,000 lines, or enough to show every query working. Below a
+/// hundred suppliers TPC-H's own rule gives a part the same supplier twice.
+fn thousandths(scale: Scale) -> u64 {
+    let named = || std::env::var(SCALE).ok()?.parse().ok();
     match scale {
-        Scale::Full => 100,
+        Scale::Full => named().unwrap_or(200),
         Scale::Quick => 10,
     }
 }
 
+/// What planners are given beside the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Variant {
+    /// The schema's indexes, and statistics.
+    Indexed,
+    /// Keys alone, and statistics.
+    Keys,
+    /// The schema's indexes, without statistics.
+    Unanalyzed,
+}
+
+impl Variant {
+    pub(crate) const ALL: [Variant; 3] = [Variant::Indexed, Variant::Keys, Variant::Unanalyzed];
+
+    /// The part of the rows' names.
+    pub(crate) const fn part(self) -> &'static str {
+        match self {
+            Variant::Indexed => "tpch/",
+            Variant::Keys => "tpch/keys/",
+            Variant::Unanalyzed => "tpch/unanalyzed/",
+        }
+    }
+
+    /// As a part of a sentence.
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Variant::Indexed => "with indexes and statistics",
+            Variant::Keys => "with keys alone, and statistics",
+            Variant::Unanalyzed => "with indexes, without statistics",
+        }
+    }
+
+    /// The variant of a row's tables, by the row's id; `None` for rows on other data.
+    pub(crate) fn of_row(id: &str) -> Option<Variant> {
+        let name = id.strip_prefix("table/")?;
+        // The first one's part begins the others'.
+        Variant::ALL.into_iter().rev().find(|variant| name.starts_with(variant.part()))
+    }
+
+    const fn file(self) -> &'static str {
+        match self {
+            Variant::Indexed => "",
+            Variant::Keys => "-keys",
+            Variant::Unanalyzed => "-unanalyzed",
+        }
+    }
+}
+
 /// Rows of all tables, about.
-pub(crate) const fn rows(scale: Scale) -> u64 {
+pub(crate) fn rows(scale: Scale) -> u64 {
     8_660 * thousandths(scale)
 }
 
 /// Where the database lies, and where the one without statistics does: plans differ between the
 /// two, and not every engine has `ANALYZE`.
-fn paths(cache: &Path, scale: Scale) -> [PathBuf; 2] {
-    let name = format!("tpch-{}", thousandths(scale));
+fn paths(cache: &Path, scale: Scale, variant: Variant) -> [PathBuf; 2] {
+    let name = format!("tpch-{}{}", thousandths(scale), variant.file());
     [cache.join(format!("{name}.db")), cache.join(format!("{name}-without-statistics.db"))]
 }
 
 /// The database made or found by this run.
-pub(crate) fn found(cx: &Context) -> Option<PathBuf> {
-    paths(&cx.cache, cx.scale).into_iter().find(|path| path.exists())
+pub(crate) fn found(cx: &Context, variant: Variant) -> Option<PathBuf> {
+    paths(&cx.cache, cx.scale, variant).into_iter().find(|path| path.exists())
 }
 
 /// A table: its columns, and a letter for each: integer, real or text.
@@ -133,12 +185,13 @@ const TABLES: [Table; 8] = [
 pub(crate) fn generate<E: TableEngine>(
     engine: &E,
     cx: &Context,
+    variant: Variant,
     progress: &mut dyn FnMut(u64),
 ) -> Result<(), Miss> {
-    if found(cx).is_some() {
+    if found(cx, variant).is_some() {
         return Ok(());
     }
-    let [analyzed, plain] = paths(&cx.cache, cx.scale);
+    let [analyzed, plain] = paths(&cx.cache, cx.scale, variant);
     let making = analyzed.with_extension("making");
     if making.exists() {
         std::fs::remove_file(&making).map_err(Miss::failed)?;
@@ -164,9 +217,16 @@ pub(crate) fn generate<E: TableEngine>(
         })?;
     }
     for sql in rest {
-        engine.execute(&mut db, sql)?;
+        let is_index = sql.trim_start().starts_with("CREATE INDEX");
+        if !(is_index && variant == Variant::Keys) {
+            engine.execute(&mut db, sql)?;
+        }
     }
-    let path = match engine.execute(&mut db, "ANALYZE") {
+    let analysed = match variant {
+        Variant::Unanalyzed => Ok(()),
+        _ => engine.execute(&mut db, "ANALYZE"),
+    };
+    let path = match analysed {
         Ok(()) => analyzed,
         Err(Miss::NotRun(_)) => plain,
         Err(failed) => return Err(failed),
@@ -180,9 +240,10 @@ pub(crate) fn generate<E: TableEngine>(
 pub(crate) fn generate<E: TableEngine>(
     _engine: &E,
     cx: &Context,
+    variant: Variant,
     _progress: &mut dyn FnMut(u64),
 ) -> Result<(), Miss> {
-    if found(cx).is_some() {
+    if found(cx, variant).is_some() {
         return Ok(());
     }
     Err(Miss::NotRun("this build has no generator of TPC-H: run the lab of a checkout".into()))
@@ -249,6 +310,16 @@ fn cells<'a>(line: &'a str, table: &Table) -> Result<Vec<crate::engine::table::C
 #[cfg(all(test, feature = "workshop"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_tell_the_variant_of_their_tables() {
+        for variant in Variant::ALL {
+            let id = format!("table/{}q01", variant.part());
+            assert_eq!(Variant::of_row(&id), Some(variant));
+        }
+        assert_eq!(Variant::of_row("table/tpch/everyday/case"), Some(Variant::Indexed));
+        assert_eq!(Variant::of_row("table/chinook/bosses"), None);
+    }
 
     #[test]
     fn every_table_has_rows_of_its_columns_and_the_same_ones_each_time() {

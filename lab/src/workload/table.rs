@@ -7,6 +7,7 @@ mod graph;
 mod keyed;
 mod prepare;
 mod query;
+pub(crate) mod real;
 mod search;
 pub(crate) mod tpch;
 mod two_indexes;
@@ -32,6 +33,7 @@ pub(crate) fn rows<E: TableEngine>() -> Bench<E> {
     chinook::add(&mut bench);
     two_indexes::add(&mut bench);
     tpch::add(&mut bench);
+    real::add(&mut bench);
     write::add(&mut bench);
     bulk::add(&mut bench);
     search::add(&mut bench);

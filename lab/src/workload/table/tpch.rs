@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::query::{self, Query};
 use super::row;
-use crate::dataset::tpch;
+use crate::dataset::tpch::{self, SCALE, Variant};
 use crate::engine::{Miss, TableEngine};
 use crate::workload::{Bench, Context};
 
@@ -44,24 +44,25 @@ const EVERYDAY: [(&str, usize, Option<usize>); 27] = [
     ("max_by_idx", 3, None),
 ];
 
-/// The beginning of every row's id: choosing such a row makes the tables.
-pub(crate) const PREFIX: &str = "table/tpch/";
-
 pub(super) fn add<E: TableEngine>(bench: &mut Bench<E>) {
-    for (number, width) in (1..).zip(WIDTHS) {
-        let text = format!(
-            "query {number} of TPC-H at scale 0.1 (600,000 lines), prepared once, all read; its \
-             text is in testdata/tpch/queries"
-        );
-        bench.add(row(&format!("tpch/q{number:02}"), "query", &text), move |engine, cx| {
-            let sql = cx.corpus(&format!("tpch/queries/{number}.sql"))?;
-            let sql = std::fs::read_to_string(sql).map_err(Miss::failed)?;
-            query::prepare(engine, cx, path(cx)?, &Query::new(&sql, width), 1)
-        });
+    for variant in Variant::ALL {
+        for (number, width) in (1..).zip(WIDTHS) {
+            let text = format!(
+                "query {number} of TPC-H at scale 0.2 (1,200,000 lines; {SCALE} names another in \
+                 thousandths) {}, prepared once, all read; its text is in testdata/tpch/queries",
+                variant.words()
+            );
+            let name = format!("{}q{number:02}", variant.part());
+            bench.add(row(&name, "query", &text), move |engine, cx| {
+                let sql = cx.corpus(&format!("tpch/queries/{number}.sql"))?;
+                let sql = std::fs::read_to_string(sql).map_err(Miss::failed)?;
+                query::prepare(engine, cx, path(cx, variant)?, &Query::new(&sql, width), 1)
+            });
+        }
     }
     for (name, width, determined) in EVERYDAY {
         let text = format!(
-            "`{name}` of testdata/tpch/everyday.sql over TPC-H's tables at scale 0.1, prepared \
+            "`{name}` of testdata/tpch/everyday.sql over TPC-H's tables at scale 0.2, prepared \
              once, all read"
         );
         bench.add(row(&format!("tpch/everyday/{name}"), "query", &text), move |engine, cx| {
@@ -70,13 +71,13 @@ pub(super) fn add<E: TableEngine>(bench: &mut Bench<E>) {
             let sql = everyday(&file, name)
                 .ok_or_else(|| Miss::Failed(format!("{name} is not in everyday.sql")))?;
             let query = Query { determined, ..Query::new(sql, width) };
-            query::prepare(engine, cx, path(cx)?, &query, 1)
+            query::prepare(engine, cx, path(cx, Variant::Indexed)?, &query, 1)
         });
     }
 }
 
-fn path(cx: &Context) -> Result<PathBuf, Miss> {
-    tpch::found(cx).ok_or_else(|| Miss::NotRun("the tables of TPC-H were not made".into()))
+fn path(cx: &Context, variant: Variant) -> Result<PathBuf, Miss> {
+    tpch::found(cx, variant).ok_or_else(|| Miss::NotRun("the tables of TPC-H were not made".into()))
 }
 
 /// The query below the comment with its name.
