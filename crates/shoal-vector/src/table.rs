@@ -134,6 +134,12 @@ impl VectorTable {
         Use::Match.write(&mut choice.text);
         for (constraint, known) in request.constraints.iter().enumerate() {
             let is_limit = known.column == Some(definition.distance_place() + 1);
+            // A key perhaps of a row of another table: `k` counts before the join, whichever of the
+            // tables comes first.
+            let is_key = Subject::of(definition, known.column) == Some(Subject::Rowid);
+            if is_key && known.op == ConstraintOp::Equal && known.value.is_none() {
+                continue;
+            }
             let action = match known.op {
                 ConstraintOp::Equal if is_limit && choice.limit.is_none() => {
                     choice.limit = Some(choice.taken.len());

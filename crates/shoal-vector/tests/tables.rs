@@ -176,6 +176,8 @@ fn searches(random: &mut Random, shoal: &mut Connection, sqlite: &rusqlite::Conn
     for sql in [
         "SELECT rowid, * FROM v WHERE rowid = 7",
         "SELECT count(*), sum(n), max(word) FROM v",
+        "WITH d(id) AS (VALUES (3)) SELECT count(*) FROM d JOIN v ON v.rowid = d.id WHERE \
+         e MATCH (SELECT e FROM v WHERE rowid = (SELECT max(rowid) FROM v_rowids)) AND k = 1",
         "SELECT rowid FROM v WHERE e MATCH '[1,2]' AND k = 3",
         "SELECT rowid FROM v WHERE e MATCH vec_int8('[1,2,3,4,5]') AND k = 3",
         "SELECT rowid FROM v WHERE e MATCH '[1,2,3,4,5]' AND k = -3",
