@@ -166,7 +166,7 @@ impl LeafCell {
 
 /// Eight bytes from there on.
 #[inline(always)]
-fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
+pub(crate) fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_be_bytes(*bytes.get(at..at + 8)?.first_chunk()?))
 }
 
@@ -180,7 +180,7 @@ fn rowid_len(word: u64) -> u32 {
 }
 
 /// For each byte the continuation bit.
-const TOP_BITS: u64 = 0x8080_8080_8080_8080;
+pub(crate) const TOP_BITS: u64 = 0x8080_8080_8080_8080;
 
 /// The head of a table leaf's cell: payload length and rowid.
 struct Head {
@@ -255,11 +255,11 @@ impl LeafCell {
 
 /// The longest payload that is all in a cell of an index on a page with the fewest usable bytes,
 /// 480.
-const INDEX_LOCAL_MIN: usize = (480 - 12) * 64 / 255 - 23;
+pub(crate) const INDEX_LOCAL_MIN: usize = (480 - 12) * 64 / 255 - 23;
 
 /// By so much less than a page's usable bytes are the bytes of the longest payload that is all in a
 /// cell of a table leaf.
-const MAX_LOCAL_LESS: u32 = 35;
+pub(crate) const MAX_LOCAL_LESS: u32 = 35;
 
 impl TableInteriorCell {
     /// Reads the cell at the start of `bytes`.

@@ -13,7 +13,7 @@ mod layout;
 pub mod cell;
 mod column;
 mod corrupt;
-
+mod extents;
 pub mod file_header;
 pub mod freelist;
 pub mod journal;
@@ -24,6 +24,7 @@ pub mod page;
 pub mod page_edit;
 mod pgno;
 pub mod record;
+mod search;
 pub mod utf16;
 mod value;
 pub mod varint;
@@ -33,7 +34,7 @@ pub mod wal_index;
 pub use cell::{IndexCell, LeafCell, Payload, TableInteriorCell, TableLeafCell};
 pub use column::{ColumnFinder, ColumnPlace, HeaderWalk, Stored, TextProbe};
 pub use corrupt::Corrupt;
-
+pub use extents::CellExtent;
 pub use file_header::{FileHeader, TextEncoding};
 pub use key::{KeyColumn, KeyOrder};
 pub use layout::Field;

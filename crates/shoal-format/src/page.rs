@@ -2,7 +2,7 @@
 //! cells, with freeblocks between them.
 
 use crate::cell::{IndexCell, LeafCell, Payload, TableInteriorCell, TableLeafCell};
-use crate::{Corrupt, FileHeader, Pgno};
+use crate::{CellExtent, Corrupt, FileHeader, Pgno};
 
 layout! {
     /// Header of a b-tree page. At offset 100 of page 1, at 0 of the others; leaf pages have only
@@ -164,6 +164,14 @@ impl<'a> Page<'a> {
         PageHeader::new(self.bytes[start..].first_chunk().expect("checked by Page::new"))
     }
 
+    /// Where the pointers to the cells end, and the pointers.
+    #[inline(always)]
+    pub(crate) fn pointers(&self) -> (usize, &'a [[u8; 2]]) {
+        let end = self.pointers + 2 * self.cell_count;
+        let pointers = self.bytes.get(self.pointers..end).unwrap_or_default();
+        (end, pointers.as_chunks::<2>().0)
+    }
+
     /// Returns the bytes from cell `index` to the end of the page.
     ///
     /// # Errors
@@ -231,8 +239,7 @@ impl<'a> Page<'a> {
     /// [`Corrupt`] when a cell is broken or the page is of another kind.
     pub fn leaf_cells(&self, from: usize, out: &mut [LeafCell]) -> Result<(usize, bool), Corrupt> {
         self.require(PageKind::TableLeaf)?;
-        let first = self.pointers + 2 * self.cell_count;
-        let (pointers, _) = self.bytes[self.pointers..first].as_chunks::<2>();
+        let (first, pointers) = self.pointers();
         let pointers = pointers.get(from..).unwrap_or_default();
         let count = pointers.len().min(out.len());
         let (pointers, out) = (&pointers[..count], &mut out[..count]);
@@ -343,9 +350,7 @@ impl<'a> Page<'a> {
     /// As [`Page::index`].
     #[inline]
     pub fn index_cells(&self, from: usize, out: &mut [LeafCell]) -> Result<(usize, bool), Corrupt> {
-        let (first, _) = self.cell_area();
-        let pointers = self.bytes.get(self.pointers..first).unwrap_or_default();
-        let (pointers, _) = pointers.as_chunks::<2>();
+        let (first, pointers) = self.pointers();
         let pointers = pointers.get(from..).unwrap_or_default();
         let mut goes_on = false;
         for ((index, pointer), cell) in pointers.iter().enumerate().zip(&mut *out) {
@@ -516,37 +521,19 @@ impl<'a> Page<'a> {
     /// [`Corrupt`] with the first fault.
     pub fn check(&self) -> Result<(), Corrupt> {
         let gap = self.gap()?;
-        let in_gap = |offset| self.corrupt("has a cell in its gap, offset", offset);
         let mut used = 0;
-        let mut cells = [LeafCell::default(); 64];
+        let mut cells = [CellExtent::default(); 64];
         let mut done = 0;
-        while self.kind == PageKind::TableLeaf && done < self.cell_count {
-            let (found, _) = self.leaf_cells(done, &mut cells)?;
-            for (index, cell) in (done..).zip(&cells[..found]) {
-                let at = self.pointers + 2 * index;
-                let mut offset =
-                    usize::from(u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]]));
-                let size = match cell.goes_on() {
-                    false => cell.range().end - offset,
-                    true => {
-                        let (start, size) = self.cell_extent(index)?;
-                        offset = start;
-                        size
-                    }
-                };
+        while done < self.cell_count {
+            let found = self.cell_extents(done, &mut cells)?;
+            for cell in &cells[..found] {
+                let offset = cell.offset as usize;
                 if offset < gap.end {
-                    return Err(in_gap(offset));
+                    return Err(self.corrupt("has a cell in its gap, offset", offset));
                 }
-                used += size.max(crate::cell::MIN_SIZE);
+                used += (cell.size as usize).max(crate::cell::MIN_SIZE);
             }
             done += found;
-        }
-        for index in done..self.cell_count {
-            let (offset, size) = self.cell_extent(index)?;
-            if offset < gap.end {
-                return Err(in_gap(offset));
-            }
-            used += size.max(crate::cell::MIN_SIZE);
         }
         let free = self.free_bytes()?;
         if self.pointers + 2 * self.cell_count + used + free != self.bytes.len() {

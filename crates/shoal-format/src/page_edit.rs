@@ -2,8 +2,8 @@
 //! "freeblock" and "fragment").
 
 use crate::cell::MIN_SIZE;
-use crate::page::{Page, PageHeader, PageHeaderEdit, PageKind, header_start};
-use crate::{Corrupt, Pgno};
+use crate::page::{Page, PageHeaderEdit, PageKind, header_start};
+use crate::{CellExtent, Corrupt, Pgno};
 
 /// Most fragmented bytes a page may have before it must be packed.
 const MAX_FRAGMENTED: usize = 60;
@@ -28,6 +28,7 @@ enum Room {
 pub struct PageEdit<'a> {
     bytes: &'a mut [u8],
     pgno: Pgno,
+    kind: PageKind,
     usable: usize,
     /// True where freed bytes become zeroes.
     wipes: bool,
@@ -38,9 +39,10 @@ impl<'a> PageEdit<'a> {
     ///
     /// # Errors
     /// As [`Page::new`].
+    #[inline]
     pub fn new(bytes: &'a mut [u8], pgno: Pgno, usable: usize) -> Result<PageEdit<'a>, Corrupt> {
-        Page::new(bytes, pgno, usable)?;
-        Ok(PageEdit { bytes, pgno, usable, wipes: false })
+        let kind = Page::new(bytes, pgno, usable)?.kind();
+        Ok(PageEdit { bytes, pgno, kind, usable, wipes: false })
     }
 
     /// The same with the bytes of removed cells overwritten by zeroes, or not.
@@ -62,9 +64,22 @@ impl<'a> PageEdit<'a> {
         kind: PageKind,
         right_child: Option<Pgno>,
     ) -> PageEdit<'a> {
-        let start = header_start(pgno);
-        bytes[start..usable].fill(0);
-        let mut edit = PageEdit { bytes, pgno, usable, wipes: false };
+        bytes[header_start(pgno)..usable].fill(0);
+        PageEdit::on_zeroes(bytes, pgno, usable, kind, right_child)
+    }
+
+    /// As [`PageEdit::create`] on a page whose bytes behind the file header are zeroes already.
+    ///
+    /// # Panics
+    /// As [`PageEdit::create`].
+    pub fn on_zeroes(
+        bytes: &'a mut [u8],
+        pgno: Pgno,
+        usable: usize,
+        kind: PageKind,
+        right_child: Option<Pgno>,
+    ) -> PageEdit<'a> {
+        let mut edit = PageEdit { bytes, pgno, kind, usable, wipes: false };
         let mut header = edit.header_edit();
         header.kind(kind.byte()).content_start((usable % 65536) as u16);
         if let Some(child) = right_child {
@@ -78,19 +93,47 @@ impl<'a> PageEdit<'a> {
         Page::new(self.bytes, self.pgno, self.usable).expect("an edit keeps the page readable")
     }
 
-    fn header(&self) -> PageHeader<'_> {
-        let start = header_start(self.pgno);
-        PageHeader::new(self.bytes[start..].first_chunk().expect("usable is 480 at least"))
-    }
-
     fn header_edit(&mut self) -> PageHeaderEdit<'_> {
         let start = header_start(self.pgno);
         let chunk = self.bytes[start..].first_chunk_mut().expect("usable is 480 at least");
         PageHeaderEdit::new(chunk)
     }
 
+    /// The kind of the page.
+    #[inline]
+    pub fn kind(&self) -> PageKind {
+        self.kind
+    }
+
+    #[inline]
     fn pointers(&self) -> usize {
-        header_start(self.pgno) + self.page().kind().header_size()
+        header_start(self.pgno) + self.kind.header_size()
+    }
+
+    /// Takes the last `size` bytes of the gap for a cell behind all others, and gives its offset;
+    /// `None` when the gap is too small.
+    #[inline(always)]
+    fn extend(&mut self, size: usize) -> Result<Option<usize>, Corrupt> {
+        let header = header_start(self.pgno);
+        let head = self.bytes.get(header + 3..header + 7).and_then(|head| head.first_chunk::<4>());
+        let [a, b, c, d] = *head.expect("usable is 480 at least");
+        let count = usize::from(u16::from_be_bytes([a, b]));
+        let start = self.pointers() + 2 * count;
+        let end = match u16::from_be_bytes([c, d]) {
+            0 => 65536,
+            end => usize::from(end),
+        };
+        if end < start || end > self.usable {
+            // The same fault, named.
+            self.page().gap()?;
+        }
+        let Some(offset) = end.checked_sub(size).filter(|offset| start + 2 <= *offset) else {
+            return Ok(None);
+        };
+        // A page has at most 65,536 bytes, and the first are its header's.
+        self.bytes[start..start + 2].copy_from_slice(&(offset as u16).to_be_bytes());
+        self.header_edit().cell_count((count + 1) as u16).content_start(offset as u16);
+        Ok(Some(offset))
     }
 
     /// Puts `cell` before cell `index` (at the end for `index` equal to their number). False when
@@ -128,12 +171,12 @@ impl<'a> PageEdit<'a> {
     ) -> Result<bool, Corrupt> {
         let page = self.page();
         let count = page.cell_count();
+        let pointers = self.pointers();
         assert!(index <= count, "a cell is put before or after an existing one");
         let size = (head.len() + tail.len()).max(MIN_SIZE);
         let Some(room) = self.find_room(size, scratch)? else { return Ok(false) };
         let offset = self.take(room, size);
         self.write_cell(offset, size, head, tail);
-        let pointers = self.pointers();
         let at = pointers + 2 * index;
         self.bytes.copy_within(at..pointers + 2 * count, at + 2);
         self.bytes[at..at + 2].copy_from_slice(&(offset as u16).to_be_bytes());
@@ -147,7 +190,8 @@ impl<'a> PageEdit<'a> {
     /// # Errors
     /// As [`PageEdit::insert`].
     pub fn reserve(&mut self, size: usize, scratch: &mut Vec<u8>) -> Result<bool, Corrupt> {
-        Ok(self.find_room(size.max(MIN_SIZE), scratch)?.is_some())
+        let size = size.max(MIN_SIZE);
+        Ok(self.page().gap()?.len() >= size + 2 || self.find_room(size, scratch)?.is_some())
     }
 
     /// Puts the cell of `head` followed by `tail` behind all others, into the gap. False when the
@@ -157,16 +201,9 @@ impl<'a> PageEdit<'a> {
     /// As [`PageEdit::insert`].
     #[inline]
     pub fn push_parts(&mut self, head: &[u8], tail: &[u8]) -> Result<bool, Corrupt> {
-        let page = self.page();
-        let (gap, count) = (page.gap()?, page.cell_count());
         let size = (head.len() + tail.len()).max(MIN_SIZE);
-        if gap.len() < size + 2 {
-            return Ok(false);
-        }
-        let offset = gap.end - size;
+        let Some(offset) = self.extend(size)? else { return Ok(false) };
         self.write_cell(offset, size, head, tail);
-        self.bytes[gap.start..gap.start + 2].copy_from_slice(&(offset as u16).to_be_bytes());
-        self.header_edit().cell_count((count + 1) as u16).content_start(offset as u16);
         Ok(true)
     }
 
@@ -177,15 +214,8 @@ impl<'a> PageEdit<'a> {
     /// As [`PageEdit::insert`].
     #[inline]
     pub fn push_cell(&mut self, size: usize) -> Result<Option<&mut [u8]>, Corrupt> {
-        let page = self.page();
-        let (gap, count) = (page.gap()?, page.cell_count());
         let taken = size.max(MIN_SIZE);
-        if gap.len() < taken + 2 {
-            return Ok(None);
-        }
-        let offset = gap.end - taken;
-        self.bytes[gap.start..gap.start + 2].copy_from_slice(&(offset as u16).to_be_bytes());
-        self.header_edit().cell_count((count + 1) as u16).content_start(offset as u16);
+        let Some(offset) = self.extend(taken)? else { return Ok(None) };
         self.bytes[offset + size..offset + taken].fill(0);
         Ok(Some(&mut self.bytes[offset..offset + size]))
     }
@@ -235,7 +265,9 @@ impl<'a> PageEdit<'a> {
         if page.free_bytes()? < wanted {
             return Ok(None);
         }
-        self.pack(scratch)?;
+        if !self.join_gap(wanted)? {
+            self.pack(scratch)?;
+        }
         let gap = self.page().gap()?;
         Ok((gap.len() >= wanted).then_some(Room::Gap(gap.end)))
     }
@@ -388,6 +420,53 @@ impl<'a> PageEdit<'a> {
         Ok(())
     }
 
+    /// Moves cells over the freeblocks, one or two of them, so that the gap takes their bytes.
+    /// False where there are more, or where the gap stays smaller than `wanted`; nothing changed
+    /// then.
+    ///
+    /// # Errors
+    /// [`Corrupt`] for broken freeblocks.
+    fn join_gap(&mut self, wanted: usize) -> Result<bool, Corrupt> {
+        let page = self.page();
+        let gap = page.gap()?;
+        let first = usize::from(page.header().first_freeblock());
+        if first == 0 {
+            return Ok(false);
+        }
+        let one = page.freeblock(first, gap.end)?;
+        let (second, two) = match one.next {
+            // Nothing lies behind the page's end.
+            0 => (self.usable, 0),
+            at => {
+                let two = page.freeblock(at, first + one.size)?;
+                if two.next != 0 {
+                    return Ok(false);
+                }
+                (at, two.size)
+            }
+        };
+        let both = one.size + two;
+        if gap.len() + both < wanted {
+            return Ok(false);
+        }
+        let (pointers, count) = (self.pointers(), page.cell_count());
+        self.bytes.copy_within(first + one.size..second, first + one.size + two);
+        self.bytes.copy_within(gap.end..first, gap.end + both);
+        self.bytes[gap.end..gap.end + both].fill(0);
+        for pointer in self.bytes[pointers..pointers + 2 * count].as_chunks_mut::<2>().0 {
+            let offset = usize::from(u16::from_be_bytes(*pointer));
+            let by = match offset {
+                _ if offset < first => both,
+                _ if offset < second => two,
+                _ => 0,
+            };
+            *pointer = ((offset + by) as u16).to_be_bytes();
+        }
+        let content = gap.end + both;
+        self.header_edit().first_freeblock(0).content_start((content % 65536) as u16);
+        Ok(true)
+    }
+
     /// Moves all cells to the end of the page, and all free bytes into the gap.
     ///
     /// # Errors
@@ -398,18 +477,23 @@ impl<'a> PageEdit<'a> {
         let source = Page::new(scratch, self.pgno, self.usable)?;
         let pointers = self.pointers();
         let least = pointers + 2 * source.cell_count();
-        let mut end = self.usable;
-        for index in 0..source.cell_count() {
-            let (offset, size) = source.cell_extent(index)?;
-            let taken = size.max(MIN_SIZE);
-            if end < least + taken {
-                return Err(source.corrupt("has cells that overlap, cell", index));
+        let (mut end, mut done) = (self.usable, 0);
+        let mut cells = [CellExtent::default(); 64];
+        while done < source.cell_count() {
+            let found = source.cell_extents(done, &mut cells)?;
+            for (index, cell) in (done..).zip(&cells[..found]) {
+                let (offset, size) = (cell.offset as usize, cell.size as usize);
+                let taken = size.max(MIN_SIZE);
+                if end < least + taken {
+                    return Err(source.corrupt("has cells that overlap, cell", index));
+                }
+                end -= taken;
+                self.bytes[end..end + size].copy_from_slice(&scratch[offset..offset + size]);
+                self.bytes[end + size..end + taken].fill(0);
+                let at = pointers + 2 * index;
+                self.bytes[at..at + 2].copy_from_slice(&(end as u16).to_be_bytes());
             }
-            end -= taken;
-            self.bytes[end..end + size].copy_from_slice(&scratch[offset..offset + size]);
-            self.bytes[end + size..end + taken].fill(0);
-            let at = pointers + 2 * index;
-            self.bytes[at..at + 2].copy_from_slice(&(end as u16).to_be_bytes());
+            done += found;
         }
         self.bytes[least..end].fill(0);
         self.header_edit()
@@ -419,24 +503,39 @@ impl<'a> PageEdit<'a> {
         Ok(())
     }
 
-    /// Puts `cell` after the last one on a page that was created just now and only filled by this
-    /// function. False when it has no room.
-    pub fn append(&mut self, cell: &[u8]) -> bool {
-        let header = self.header();
-        let count = usize::from(header.cell_count());
-        let end = match header.content_start() {
-            0 => 65536,
-            end => usize::from(end),
-        };
-        let at = self.pointers() + 2 * count;
-        let size = cell.len().max(MIN_SIZE);
-        if at + 2 + size > end {
-            return false;
+    /// Puts cells onto an empty page created just now, in this order; their places are in `source`.
+    /// False when they have no room together; the page is of no use then.
+    ///
+    /// Cost: a copy for each run of cells that lie in `source` as they will lie on the page, each
+    /// before the one before it.
+    ///
+    /// # Panics
+    /// When a cell is no part of `source`.
+    pub fn fill(&mut self, source: &[u8], cells: &[CellExtent]) -> bool {
+        let first = self.pointers();
+        let least = first + 2 * cells.len();
+        let (mut at, mut end) = (first, self.usable);
+        // Bytes of `source` to be copied, and where they end on the page.
+        let (mut run, mut run_end) = (0..0, end);
+        for cell in cells {
+            let (offset, size) = (cell.offset as usize, cell.size as usize);
+            let taken = size.max(MIN_SIZE);
+            let Some(place) = end.checked_sub(taken).filter(|place| least <= *place) else {
+                return false;
+            };
+            if size < MIN_SIZE || offset + size != run.start {
+                self.bytes[run_end - run.len()..run_end].copy_from_slice(&source[run]);
+                // Behind a short cell are zeroes.
+                run = offset..offset + size;
+                run_end = place + size;
+            }
+            run.start = offset;
+            // A page has at most 65,536 bytes, and the first are its header's.
+            self.bytes[at..at + 2].copy_from_slice(&(place as u16).to_be_bytes());
+            (at, end) = (at + 2, place);
         }
-        let offset = end - size;
-        self.bytes[offset..offset + cell.len()].copy_from_slice(cell);
-        self.bytes[at..at + 2].copy_from_slice(&(offset as u16).to_be_bytes());
-        self.header_edit().cell_count((count + 1) as u16).content_start(offset as u16);
+        self.bytes[run_end - run.len()..run_end].copy_from_slice(&source[run]);
+        self.header_edit().cell_count(cells.len() as u16).content_start((end % 65536) as u16);
         true
     }
 
@@ -529,6 +628,46 @@ mod tests {
         }
     }
 
+    proptest! {
+        /// A page filled from cells that lie behind each other, before each other or anywhere.
+        #[test]
+        fn a_filled_page_has_its_cells(
+            lens in prop::collection::vec(0_usize..40, 0..30),
+            forwards in any::<bool>(),
+            gaps in prop::collection::vec(0_usize..3, 30),
+        ) {
+            let mut source = Vec::new();
+            let mut extents = Vec::new();
+            for (len, gap) in lens.iter().zip(&gaps) {
+                source.resize(source.len() + gap / 2, 0xee);
+                let entry = [&[*len as u8][..], &vec![*len as u8; *len]].concat();
+                extents.push(CellExtent {
+                    offset: source.len() as u32,
+                    size: entry.len() as u32,
+                });
+                source.extend_from_slice(&entry);
+            }
+            if !forwards {
+                extents.reverse();
+            }
+            let two = Pgno::new(2).unwrap();
+            let mut bytes = vec![0; 512];
+            let mut page = PageEdit::create(&mut bytes, two, 512, PageKind::IndexLeaf, None);
+            let needed: usize = lens.iter().map(|len| (len + 1).max(4) + 2).sum();
+            prop_assert_eq!(page.fill(&source, &extents), needed <= 504);
+            if needed <= 504 {
+                let view = page.page();
+                view.check().unwrap();
+                prop_assert_eq!(view.cell_count(), extents.len());
+                for (index, extent) in extents.iter().enumerate() {
+                    let start = extent.offset as usize;
+                    let cell = &source[start..start + extent.size as usize];
+                    prop_assert_eq!(view.cell(index).unwrap(), cell);
+                }
+            }
+        }
+    }
+
     #[test]
     fn the_largest_page_wraps_its_offset() {
         let mut bytes = vec![0; 65536];
@@ -547,7 +686,8 @@ mod tests {
         let [two, three, four] = [2, 3, 4].map(|number| Pgno::new(number).unwrap());
         let kind = PageKind::TableInterior;
         let mut page = PageEdit::create(&mut bytes, two, 512, kind, Some(three));
-        assert!(page.append(&[0, 0, 0, 4, 9]));
+        let cell = CellExtent { offset: 0, size: 5 };
+        assert!(page.fill(&[0, 0, 0, 4, 9], &[cell]));
         assert_eq!((page.page().child(0), page.page().child(1)), (Ok(four), Ok(three)));
         page.set_child(0, two).unwrap();
         page.set_child(1, four).unwrap();

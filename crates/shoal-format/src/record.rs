@@ -193,6 +193,7 @@ fn decode_int(bytes: &[u8]) -> i64 {
 /// 4. NaN is written as NULL and -0.0 as 0.0, as SQLite does.
 ///
 /// Cost: two passes over `values`, one reservation in `out`.
+#[inline]
 pub fn encode_record(values: &[ValueRef<'_>], schema_format: u32, out: &mut Vec<u8>) {
     encode_values(values.iter().copied(), schema_format, out);
 }
@@ -213,14 +214,14 @@ pub fn encode_values<'v>(
     }
     // The header's length counts its own varint, which may grow by counting itself.
     let mut header_len = types_len + 1;
-    while types_len + varint::len(header_len as u64) != header_len {
+    while header_len >= 0x80 && types_len + varint::len(header_len as u64) != header_len {
         header_len = types_len + varint::len(header_len as u64);
     }
     let start = out.len();
     // Numbers are written as eight bytes, of which those behind the value's are overwritten.
     out.resize(start + header_len + body + 8, 0);
     let (header, bodies) = out[start..].split_at_mut(header_len);
-    let mut types = varint::write(header_len as u64, header);
+    let mut types = write_short(header_len as u64, header);
     let mut at = 0;
     for value in values {
         let (serial, length) = serial_type(value, constants);
@@ -289,7 +290,7 @@ impl RecordSize {
 pub fn write_record(values: &[ValueRef<'_>], schema_format: u32, size: RecordSize, out: &mut [u8]) {
     let constants = schema_format >= 4;
     let (header, mut body) = out.split_at_mut(size.header);
-    let mut types = varint::write(size.header as u64, header);
+    let mut types = write_short(size.header as u64, header);
     for value in values {
         let (serial, length) = serial_type(*value, constants);
         if serial < 0x80 {
@@ -308,6 +309,18 @@ pub fn write_record(values: &[ValueRef<'_>], schema_format: u32, size: RecordSiz
             ValueRef::Text(bytes) | ValueRef::Blob(bytes) => place.copy_from_slice(bytes),
             _ => {}
         }
+    }
+}
+
+/// As [`varint::write`], quick for one byte.
+#[inline(always)]
+fn write_short(value: u64, out: &mut [u8]) -> usize {
+    match out.first_mut() {
+        Some(first) if value < 0x80 => {
+            *first = value as u8;
+            1
+        }
+        _ => varint::write(value, out),
     }
 }
 

@@ -30,6 +30,7 @@ const CELLS_TO_GIVE_ONE: usize = 32;
 
 impl Transaction {
     /// Reads page `pgno` as page of a tree of `kind` at `depth` below its root.
+    #[inline]
     fn tree_page(&self, pgno: Pgno, kind: TreeKind, depth: usize) -> Result<Page<'_>, Error> {
         if depth >= MAX_DEPTH {
             let why = "goes in a circle, depth";

@@ -177,14 +177,17 @@ impl Changes {
     /// other page, and after a failed change. The known ends of trees stay known.
     #[inline]
     pub(crate) fn get_mut(&mut self, pgno: Pgno) -> Option<&mut [u8]> {
-        if self.failed {
-            return None;
-        }
+        if self.failed { None } else { Some(self.within_change(pgno)?.0) }
+    }
+
+    /// As [`Changes::get_mut`] within a change, with the buffer for packing.
+    #[inline]
+    pub(crate) fn within_change(&mut self, pgno: Pgno) -> Option<(&mut [u8], &mut Vec<u8>)> {
         let dirty = self.dirty.get_mut(&pgno)?;
         if !self.savepoints.is_empty() && dirty.epoch != self.epoch {
             return None;
         }
-        Arc::get_mut(&mut dirty.bytes)
+        Some((Arc::get_mut(&mut dirty.bytes)?, &mut self.scratch))
     }
 
     /// Makes `bytes` the content of page `pgno`.
@@ -283,6 +286,7 @@ impl Transaction {
         Ok(changes.dirty.keys().copied().collect())
     }
 
+    #[inline]
     pub(crate) fn changes_mut(&mut self) -> Result<&mut Changes, Error> {
         let misuse = || Error::Misuse("a transaction that may not write was to");
         self.changes.as_deref_mut().ok_or_else(misuse)
@@ -290,6 +294,7 @@ impl Transaction {
 
     /// Runs `work`, a change of the database. After a failure halfway the transaction refuses
     /// further changes until a rollback to a savepoint, or of the whole.
+    #[inline]
     pub(crate) fn change<T>(
         &mut self,
         work: impl FnOnce(&mut Transaction) -> Result<T, Error>,
@@ -302,24 +307,32 @@ impl Transaction {
 
     /// Begins a change: until [`Transaction::end_change`], after a panic too, the transaction
     /// counts as failed.
+    #[inline]
     pub(crate) fn begin_change(&mut self) -> Result<(), Error> {
         if self.changes_mut()?.failed {
             return Err(Error::Misuse("a transaction was used after a change in it failed"));
         }
         if self.file.page_count == 0 {
-            self.file.page_count = 1;
-            let first = self.file.first_page();
-            self.changes_mut()?.put(Pgno::FIRST, first.bytes);
-            self.add_own_pages()?;
+            self.add_first_page()?;
         }
         self.changes_mut()?.failed = true;
         Ok(())
     }
 
     /// Ends a change made as a whole.
+    #[inline]
     pub(crate) fn end_change(&mut self) -> Result<(), Error> {
         self.changes_mut()?.failed = false;
         Ok(())
+    }
+
+    /// Adds page 1 to a new file.
+    #[cold]
+    fn add_first_page(&mut self) -> Result<(), Error> {
+        self.file.page_count = 1;
+        let first = self.file.first_page();
+        self.changes_mut()?.put(Pgno::FIRST, first.bytes);
+        self.add_own_pages()
     }
 
     /// Adds the codec's own pages to a new file.
@@ -390,6 +403,21 @@ impl Transaction {
             target[usable..].copy_from_slice(&self.page(pgno)?[usable..]);
         }
         fill(target)?;
+        self.changes_mut()?.put(pgno, bytes);
+        Ok(())
+    }
+
+    /// Makes `content` the usable bytes of a page without content before; its reserved bytes become
+    /// zeroes.
+    pub(crate) fn put_fresh(&mut self, pgno: Pgno, content: &[u8]) -> Result<(), Error> {
+        let size = self.file.header.page_size as usize;
+        let bytes = match content.len() == size {
+            true => Arc::from(content),
+            false => {
+                let rest = size.saturating_sub(content.len());
+                content.iter().copied().chain(std::iter::repeat_n(0, rest)).collect()
+            }
+        };
         self.changes_mut()?.put(pgno, bytes);
         Ok(())
     }

@@ -7,7 +7,6 @@ mod table;
 pub use index::IndexCursor;
 pub(crate) use index::partition;
 pub use table::TableCursor;
-pub(crate) use table::lower_bound;
 
 use std::hint::black_box;
 

@@ -391,11 +391,22 @@ impl Transaction {
         }
     }
 
+    /// A page of a transaction that writes, or one not read yet.
+    #[inline]
     fn find_page(&self, pgno: Pgno) -> Result<&[u8], Error> {
-        self.check_pgno(pgno)?;
-        if let Some(bytes) = self.changes.as_ref().and_then(|changes| changes.get(pgno)) {
-            return Ok(bytes);
+        if pgno.get() <= self.file.page_count {
+            let changed = self.changes.as_ref().and_then(|changes| changes.get(pgno));
+            if let Some(bytes) = changed.or_else(|| self.snapshot.get(pgno)) {
+                return Ok(bytes);
+            }
         }
+        self.load_page(pgno)
+    }
+
+    /// A page not in memory, page 1 of an empty file, or none.
+    #[cold]
+    fn load_page(&self, pgno: Pgno) -> Result<&[u8], Error> {
+        self.check_pgno(pgno)?;
         match self.snapshot.get(pgno) {
             Some(bytes) => Ok(bytes),
             None => self.snapshot.load(&self.store, pgno),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use shoal_format::{Corrupt, LeafCell, Page, PageKind, Payload, Pgno};
 
-use crate::cursor::{MAX_DEPTH, lower_bound};
+use crate::cursor::MAX_DEPTH;
 use crate::{Error, Transaction};
 
 /// The leaves of one table, in order, and the separators between them.
@@ -376,7 +376,7 @@ impl TableLookup {
             if depth == 0 {
                 self.learn(txn, page.cell_count());
             }
-            let index = lower_bound(&page, rowid)?;
+            let index = page.find_rowid(rowid)?;
             if index < page.cell_count() {
                 high = high.min(page.rowid(index)?);
             }
@@ -435,7 +435,7 @@ fn find_on_leaf(page: &Page<'_>, low: i64, rowid: i64) -> Result<Option<(usize, 
             return Ok(Some((guess, cell)));
         }
     }
-    let index = lower_bound(page, rowid)?;
+    let index = page.find_rowid(rowid)?;
     if index < count {
         let cell = page.leaf_row(index)?;
         if cell.rowid == rowid {

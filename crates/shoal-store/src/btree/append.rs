@@ -9,13 +9,16 @@ use std::cmp::Ordering;
 
 use shoal_format::cell::LeafHead;
 use shoal_format::overflow::local_len;
-use shoal_format::{Corrupt, KeyOrder, PageEdit, PageKind, Pgno, TableInteriorCell, ValueRef};
+use shoal_format::{
+    CellExtent, Corrupt, KeyOrder, PageEdit, PageKind, Pgno, TableInteriorCell, ValueRef,
+};
 
 use super::Content;
+use super::balance::NO_CELLS;
 use super::index::with_columns;
 use super::trail::{Step, Trail};
 use crate::changes::Tail;
-use crate::{Error, Transaction};
+use crate::{Error, SecureDelete, Transaction};
 
 /// An entry to be put into an index.
 #[derive(Clone, Copy, Debug)]
@@ -158,7 +161,13 @@ impl Transaction {
         leaf: Pgno,
         work: impl FnOnce(&mut PageEdit<'_>, &mut Vec<u8>) -> Result<T, Corrupt>,
     ) -> Result<T, Error> {
-        let mut scratch = std::mem::take(&mut self.changes_mut()?.scratch);
+        let (usable, wipes) = (self.usable(), self.secure_delete() != SecureDelete::Off);
+        let changes = self.changes_mut()?;
+        if let Some((bytes, scratch)) = changes.within_change(leaf) {
+            let mut edit = PageEdit::new(bytes, leaf, usable)?.wiping(wipes);
+            return Ok(work(&mut edit, scratch)?);
+        }
+        let mut scratch = std::mem::take(&mut changes.scratch);
         let done = self.edit_btree_in_place(leaf).map(|mut edit| work(&mut edit, &mut scratch));
         self.changes_mut()?.scratch = scratch;
         Ok(done??)
@@ -185,7 +194,8 @@ impl Transaction {
                 if self.is_behind_tail(root, shared.unwrap_or(key), order)? == Some(true) {
                     return Ok((None, false));
                 }
-                let (trail, mut found) = self.find_entry(root, key, order)?;
+                let mut trail = Trail::new();
+                let mut found = self.find_entry((root, order), key, &mut trail)?;
                 if let Some(shared) = shared {
                     found = found || self.is_beside(&trail, shared, order)?;
                 }
@@ -265,7 +275,7 @@ impl Transaction {
         }
         let Some(bytes) = changes.get_mut(leaf) else { return Ok(false) };
         let mut edit = PageEdit::new(bytes, leaf, usable)?;
-        if edit.page().kind() != kind {
+        if edit.kind() != kind {
             return Ok(false);
         }
         Ok(edit.push_parts(LeafHead::new(record.len(), rowid).bytes(), record)?)
@@ -323,7 +333,8 @@ impl Transaction {
                 edit.remove(last)?;
             }
         }
-        self.rewrite_page(new, kind, right_child, [cell])?;
+        let only = CellExtent { offset: 0, size: cell.len() as u32 };
+        self.rewrite_page(new, kind, right_child, (cell, &[only]))?;
         let parent = *trail.last().expect("a page that is no root has a parent");
         self.edit_btree(parent.pgno)?.set_child(parent.index, new)?;
         self.put_cell(trail, parent.index, &divider)?;
@@ -343,9 +354,9 @@ impl Transaction {
         let content = Content::of(&self.btree_page(root.pgno)?)?;
         let child = self.allocate()?;
         self.check_distinct(&[root.pgno, child], trail)?;
-        let cells = content.cells(0..content.len());
+        let cells = content.part(0..content.len());
         self.rewrite_page(child, content.kind, content.right_child, cells)?;
-        self.rewrite_page(root.pgno, content.kind.interior(), Some(child), [])?;
+        self.rewrite_page(root.pgno, content.kind.interior(), Some(child), NO_CELLS)?;
         trail[0].index = 0;
         trail.push(Step { pgno: child, index: root.index });
         Ok(())

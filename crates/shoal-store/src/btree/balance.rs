@@ -5,7 +5,9 @@
 //! root; the root alone grows a level or loses one.
 
 use shoal_format::page::header_start;
-use shoal_format::{Corrupt, Page, PageEdit, PageKind, Pgno, TableInteriorCell, TableLeafCell};
+use shoal_format::{
+    CellExtent, Corrupt, Page, PageEdit, PageKind, Pgno, TableInteriorCell, TableLeafCell,
+};
 
 use super::Content;
 use super::trail::{Step, Trail};
@@ -13,6 +15,9 @@ use crate::{Error, Transaction};
 
 /// Most pages sharing their cells at once.
 const NEIGHBOURS: usize = 3;
+
+/// The cells of an empty page.
+pub(super) const NO_CELLS: (&[u8], &[CellExtent]) = (&[], &[]);
 
 impl Transaction {
     /// Makes `content` the content of the last page of `trail`, and of as many other pages as
@@ -41,7 +46,7 @@ impl Transaction {
                 // The root keeps its number; its content moves down to a page able to split.
                 let child = self.allocate()?;
                 let kind = content.kind.interior();
-                self.rewrite_page(step.pgno, kind, Some(child), [])?;
+                self.rewrite_page(step.pgno, kind, Some(child), NO_CELLS)?;
                 trail[0].index = 0;
                 trail.push(Step { pgno: child, index: 0 });
                 continue;
@@ -71,30 +76,24 @@ impl Transaction {
     }
 
     fn write_content(&mut self, pgno: Pgno, content: &Content) -> Result<(), Error> {
-        self.rewrite_page(pgno, content.kind, content.right_child, content.cells(0..content.len()))
+        self.rewrite_page(pgno, content.kind, content.right_child, content.part(0..content.len()))
     }
 
-    /// Rewrites page `pgno` with `cells`; they must fit.
-    pub(super) fn rewrite_page<'c>(
+    /// Rewrites page `pgno` with cells, whose places are in `source`; they must fit.
+    pub(super) fn rewrite_page(
         &mut self,
         pgno: Pgno,
         kind: PageKind,
         right_child: Option<Pgno>,
-        cells: impl IntoIterator<Item = &'c [u8]>,
+        (source, cells): (&[u8], &[CellExtent]),
     ) -> Result<(), Error> {
         let usable = self.usable();
         self.rewrite(pgno, false, |bytes| {
-            let mut edit = PageEdit::create(bytes, pgno, usable, kind, right_child);
-            for cell in cells {
-                if !edit.append(cell) {
-                    let size = cell.len() as u64;
-                    return Err(Corrupt::on_page(
-                        pgno,
-                        "b-tree page",
-                        "overflowed by a cell",
-                        size,
-                    ));
-                }
+            let mut edit = PageEdit::on_zeroes(bytes, pgno, usable, kind, right_child);
+            if !edit.fill(source, cells) {
+                let kind = u64::from(kind.byte());
+                let why = "has no room for its cells, kind";
+                return Err(Corrupt::on_page(pgno, "b-tree page", why, kind));
             }
             Ok(())
         })
@@ -128,7 +127,7 @@ impl Transaction {
         // In file order, to let a scan read forward.
         pages.sort_unstable();
 
-        let mut up = Content::new(above.kind());
+        let mut up = Content::with_room(above.kind(), 2, self.usable());
         up.extend_from_page(&above, 0..first)?;
         let mut start = 0;
         for (number, (&pgno, &end)) in pages.iter().zip(&ends).enumerate() {
@@ -138,7 +137,7 @@ impl Transaction {
                 false if is_last => all.right_child,
                 false => Some(left_child(all.cell(end), pgno)?),
             };
-            self.rewrite_page(pgno, all.kind, right_child, all.cells(start..end))?;
+            self.rewrite_page(pgno, all.kind, right_child, all.part(start..end))?;
             if is_last {
                 break;
             }
@@ -184,7 +183,7 @@ impl Transaction {
         this: Pgno,
         content: &Content,
     ) -> Result<Content, Error> {
-        let mut all = Content::new(content.kind);
+        let mut all = Content::with_room(content.kind, pages.len(), self.usable());
         for (number, &pgno) in pages.iter().enumerate() {
             let right_child = if pgno == this {
                 all.extend(content);
@@ -196,9 +195,9 @@ impl Transaction {
                     let kind = u64::from(view.kind().byte());
                     return Err(Corrupt::on_page(pgno, "b-tree page", why, kind).into());
                 }
-                let sibling = Content::of(&view)?;
-                all.extend(&sibling);
-                sibling.right_child
+                let count = view.cell_count();
+                all.extend_from_page(&view, 0..count)?;
+                if view.kind().is_leaf() { None } else { Some(view.child(count)?) }
             };
             if number + 1 == pages.len() {
                 all.right_child = right_child;

@@ -1,24 +1,32 @@
 //! The future cells of a page, gathered outside of any page.
 
 use shoal_format::cell::MIN_SIZE;
-use shoal_format::{Corrupt, Page, PageKind, Pgno};
+use shoal_format::{CellExtent, Corrupt, Page, PageKind, Pgno};
 
 /// Cells in key order, and the right child of an interior page.
 ///
-/// The bytes are in one buffer and a cell is a range of the buffer: gathering the cells of three
-/// pages costs a few copies and no allocation per cell.
+/// The bytes are in one buffer, pages as a whole among them, and a cell is a range of the buffer:
+/// gathering the cells of three pages costs three copies and no allocation per cell.
 #[derive(Debug)]
 pub(super) struct Content {
     pub(super) kind: PageKind,
     pub(super) right_child: Option<Pgno>,
     bytes: Vec<u8>,
-    /// Offset and size in `bytes`.
-    cells: Vec<(usize, usize)>,
+    /// Places in `bytes`.
+    cells: Vec<CellExtent>,
 }
 
 impl Content {
     pub(super) fn new(kind: PageKind) -> Content {
         Content { kind, right_child: None, bytes: Vec::new(), cells: Vec::new() }
+    }
+
+    /// No cells yet, and room for those of so many pages.
+    pub(super) fn with_room(kind: PageKind, pages: usize, usable: usize) -> Content {
+        let bytes = Vec::with_capacity((pages + 1) * usable);
+        // Few cells have less than eight bytes.
+        let cells = Vec::with_capacity(pages * usable / 8);
+        Content { kind, right_child: None, bytes, cells }
     }
 
     /// The content of a page.
@@ -37,17 +45,26 @@ impl Content {
         page: &Page<'_>,
         range: std::ops::Range<usize>,
     ) -> Result<(), Corrupt> {
-        for index in range {
-            self.push(page.cell(index)?);
+        let shift = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(page.bytes());
+        let start = self.cells.len();
+        self.cells.resize(start + range.len(), CellExtent::default());
+        let cells = &mut self.cells[start..];
+        let found = page.cell_extents(range.start, cells)?;
+        if found < cells.len() {
+            let (why, missing) = ("has no such cell", range.start + found);
+            return Err(Corrupt::on_page(page.pgno(), "b-tree page", why, missing as u64));
         }
+        cells.iter_mut().for_each(|cell| cell.offset += shift);
         Ok(())
     }
 
     /// Appends the cells of `other`.
     pub(super) fn extend(&mut self, other: &Content) {
-        let shift = self.bytes.len();
+        let shift = self.bytes.len() as u32;
         self.bytes.extend_from_slice(&other.bytes);
-        self.cells.extend(other.cells.iter().map(|&(offset, size)| (offset + shift, size)));
+        let moved = |cell: &CellExtent| CellExtent { offset: cell.offset + shift, ..*cell };
+        self.cells.extend(other.cells.iter().map(moved));
     }
 
     /// Appends a cell.
@@ -57,14 +74,19 @@ impl Content {
 
     /// Appends the cell `head` followed by `tail`.
     pub(super) fn push_parts(&mut self, head: &[u8], tail: &[u8]) {
-        self.cells.push((self.bytes.len(), head.len() + tail.len()));
+        self.cells.push(self.next(head.len() + tail.len()));
         self.bytes.extend_from_slice(head);
         self.bytes.extend_from_slice(tail);
     }
 
+    /// The place of a cell about to be added. A few pages have less than 4 GiB.
+    fn next(&self, size: usize) -> CellExtent {
+        CellExtent { offset: self.bytes.len() as u32, size: size as u32 }
+    }
+
     /// Puts a cell before cell `index`.
     pub(super) fn insert(&mut self, index: usize, cell: &[u8]) {
-        self.cells.insert(index, (self.bytes.len(), cell.len()));
+        self.cells.insert(index, self.next(cell.len()));
         self.bytes.extend_from_slice(cell);
     }
 
@@ -75,7 +97,7 @@ impl Content {
 
     /// Makes `child` the left child of cell `index`.
     pub(super) fn set_left(&mut self, index: usize, child: Pgno) {
-        let (offset, _) = self.cells[index];
+        let offset = self.cells[index].offset as usize;
         self.bytes[offset..offset + 4].copy_from_slice(&child.get().to_be_bytes());
     }
 
@@ -85,18 +107,19 @@ impl Content {
 
     /// Returns cell `index`.
     pub(super) fn cell(&self, index: usize) -> &[u8] {
-        let (offset, size) = self.cells[index];
-        &self.bytes[offset..offset + size]
+        let CellExtent { offset, size } = self.cells[index];
+        &self.bytes[offset as usize..(offset + size) as usize]
     }
 
-    /// Returns the cells `range`.
-    pub(super) fn cells(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = &[u8]> {
-        range.map(|index| self.cell(index))
+    /// The buffer, and the places of the cells `range` there.
+    pub(super) fn part(&self, range: std::ops::Range<usize>) -> (&[u8], &[CellExtent]) {
+        (&self.bytes, &self.cells[range])
     }
 
     /// Bytes of cell `index` on a page, its pointer included.
+    #[inline]
     pub(super) fn taken(&self, index: usize) -> usize {
-        self.cells[index].1.max(MIN_SIZE) + 2
+        (self.cells[index].size as usize).max(MIN_SIZE) + 2
     }
 
     /// Bytes of all cells on a page.

@@ -9,7 +9,9 @@
 use shoal_format::cell::{LeafHead, MIN_SIZE};
 use shoal_format::overflow::local_len;
 use shoal_format::utf16::record_from_utf8;
-use shoal_format::{Corrupt, PageKind, Pgno, varint};
+use shoal_format::{
+    Corrupt, PageKind, Pgno, RecordSize, ValueRef, encode_record, varint, write_record,
+};
 
 use super::BtreeKind;
 use crate::{Error, Transaction};
@@ -24,7 +26,10 @@ pub struct TreeFill<'t> {
     levels: Levels,
     /// The last row's rowid.
     last: Option<i64>,
+    /// True where the file's texts are in UTF-8.
+    is_utf8: bool,
     cell: Vec<u8>,
+    record: Vec<u8>,
     wide: Vec<u8>,
 }
 
@@ -42,7 +47,9 @@ impl Transaction {
         let kind = if page.kind().is_table() { BtreeKind::Table } else { BtreeKind::Index };
         let levels = Levels::new(root, kind, self.usable());
         self.begin_change()?;
-        Ok(TreeFill { txn: self, levels, last: None, cell: Vec::new(), wide: Vec::new() })
+        let is_utf8 = self.utf16().is_none();
+        let (cell, record, wide) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(TreeFill { txn: self, levels, last: None, is_utf8, cell, record, wide })
     }
 }
 
@@ -57,6 +64,53 @@ impl TreeFill<'_> {
             return Err(Error::Misuse("a row came before the last one of a tree being filled"));
         }
         self.push(Some(rowid), record)
+    }
+
+    /// Adds the row of `values` behind all others, written straight onto its page. Texts are in
+    /// UTF-8, whatever the file has.
+    ///
+    /// # Errors
+    /// As [`TreeFill::push_row`].
+    #[inline]
+    pub fn push_row_values(&mut self, rowid: i64, values: &[ValueRef<'_>]) -> Result<(), Error> {
+        if self.last.is_some_and(|last| last >= rowid) {
+            return Err(Error::Misuse("a row came before the last one of a tree being filled"));
+        }
+        self.push_values(Some(rowid), values)
+    }
+
+    /// As [`TreeFill::push_entry`], of values written straight onto their page.
+    ///
+    /// # Errors
+    /// As [`TreeFill::push_row`].
+    #[inline]
+    pub fn push_entry_values(&mut self, values: &[ValueRef<'_>]) -> Result<(), Error> {
+        self.push_values(None, values)
+    }
+
+    #[inline]
+    fn push_values(&mut self, rowid: Option<i64>, values: &[ValueRef<'_>]) -> Result<(), Error> {
+        let format = self.txn.file.header.schema_format;
+        let size = RecordSize::of(values, format);
+        let levels = &mut self.levels;
+        let is_local = local_len(levels.leaf_kind, levels.usable, size.total()) == size.total();
+        if is_local && self.is_utf8 {
+            let head = LeafHead::new(size.total(), rowid);
+            let head = head.bytes();
+            if let Some(cell) = levels.levels[0].room(head.len() + size.total()) {
+                let (start, record) = cell.split_at_mut(head.len());
+                start.copy_from_slice(head);
+                write_record(values, format, size, record);
+                self.last = rowid;
+                return Ok(());
+            }
+        }
+        let mut record = std::mem::take(&mut self.record);
+        record.clear();
+        encode_record(values, format, &mut record);
+        let pushed = self.push(rowid, &record);
+        self.record = record;
+        pushed
     }
 
     /// Adds an entry behind all others, by the caller's promise.
@@ -119,9 +173,20 @@ impl TreeFill<'_> {
     ///
     /// # Errors
     /// As [`TreeFill::push_row`].
-    pub fn finish(mut self) -> Result<(), Error> {
+    pub fn finish(self) -> Result<(), Error> {
+        self.finish_into().map(drop)
+    }
+}
+
+impl<'t> TreeFill<'t> {
+    /// As [`TreeFill::finish`], and gives the transaction back.
+    ///
+    /// # Errors
+    /// As [`TreeFill::push_row`].
+    pub fn finish_into(mut self) -> Result<&'t mut Transaction, Error> {
         self.levels.finish(self.txn)?;
-        self.txn.end_change()
+        self.txn.end_change()?;
+        Ok(self.txn)
     }
 }
 
@@ -271,20 +336,28 @@ impl Level {
     /// Puts a cell behind the others; false where the page has no room or a cell is waiting.
     #[inline]
     fn push(&mut self, head: &[u8], rest: &[u8]) -> bool {
-        let length = head.len() + rest.len();
+        let Some(cell) = self.room(head.len() + rest.len()) else { return false };
+        let (first, last) = cell.split_at_mut(head.len());
+        first.copy_from_slice(head);
+        last.copy_from_slice(rest);
+        true
+    }
+
+    /// Takes room for a cell behind the others, all of whose bytes are to be written; `None` where
+    /// the page has no room or a cell is waiting.
+    #[inline]
+    fn room(&mut self, length: usize) -> Option<&mut [u8]> {
         let pointer = self.kind.header_size() + 2 * self.cells;
-        let Some(start) = self.content.checked_sub(length.max(MIN_SIZE)) else { return false };
+        let start = self.content.checked_sub(length.max(MIN_SIZE))?;
         if start < pointer + 2 || self.waiting.is_some() {
-            return false;
+            return None;
         }
-        self.bytes[start..start + head.len()].copy_from_slice(head);
-        self.bytes[start + head.len()..start + length].copy_from_slice(rest);
         // A page has at most 65,536 bytes, and the first are its header's.
         self.bytes[pointer..pointer + 2].copy_from_slice(&(start as u16).to_be_bytes());
         self.last = (length, self.content);
         self.content = start;
         self.cells += 1;
-        true
+        Some(&mut self.bytes[start..start + length])
     }
 
     /// Takes the last cell away.
@@ -314,11 +387,7 @@ impl Level {
     /// Writes the page to a new place.
     fn write(&mut self, txn: &mut Transaction, right: Option<&[u8]>) -> Result<Pgno, Error> {
         let pgno = txn.allocate_unwritten()?;
-        let image = self.image(right);
-        txn.rewrite(pgno, true, |bytes| {
-            bytes[..image.len()].copy_from_slice(image);
-            Ok(())
-        })?;
+        txn.put_fresh(pgno, self.image(right))?;
         Ok(pgno)
     }
 }

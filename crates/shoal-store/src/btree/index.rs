@@ -31,12 +31,12 @@ impl Transaction {
                 return Ok(());
             }
             self.change(|txn| {
-                let (mut trail, mut found) = txn.find_entry(root, key, order)?;
-                if found {
+                let mut trail = Trail::new();
+                if txn.find_entry((root, order), key, &mut trail)? {
                     // Equal is not identical: 1 and 1.0, or texts differing in case.
                     txn.remove_entry(trail, order)?;
-                    (trail, found) = txn.find_entry(root, key, order)?;
-                    if found {
+                    trail = Trail::new();
+                    if txn.find_entry((root, order), key, &mut trail)? {
                         let why = "has an entry twice, columns";
                         return Err(Corrupt::on_page(root, "index", why, key.len() as u64).into());
                     }
@@ -60,7 +60,8 @@ impl Transaction {
     ) -> Result<bool, Error> {
         with_columns(record, |key| {
             self.change(|txn| {
-                let (trail, found) = txn.find_entry(root, key, order)?;
+                let mut trail = Trail::new();
+                let found = txn.find_entry((root, order), key, &mut trail)?;
                 if found {
                     txn.remove_entry(trail, order)?;
                 }
@@ -69,32 +70,38 @@ impl Transaction {
         })?
     }
 
-    /// Returns the way to the entry beginning with `key`, perhaps on an interior page, and true; or
-    /// the way to the place on a leaf for such an entry, and false.
+    /// Appends to `trail` the way to the entry beginning with `key`, perhaps on an interior page,
+    /// and gives true; or the way to the place on a leaf for such an entry, and false.
     pub(super) fn find_entry(
         &self,
-        root: Pgno,
+        (root, order): (Pgno, &KeyOrder),
         key: &[ValueRef<'_>],
-        order: &KeyOrder,
-    ) -> Result<(Trail, bool), Error> {
-        let mut trail = Trail::new();
+        trail: &mut Trail,
+    ) -> Result<bool, Error> {
         let mut buffer = Vec::new();
         let mut pgno = root;
         let wide = self.utf16().map(|order| Utf16Key::new(key, order));
         loop {
             let view = self.tree_page(pgno, TreeKind::Index, trail.len())?;
-            let mut found = false;
-            let index = partition(&view, self, &mut buffer, |payload| {
-                let side = match &wide {
-                    Some(key) => key.compare(payload, order)?,
-                    None => order.compare(payload, key)?,
-                };
-                found |= side == Ordering::Equal;
-                Ok(side == Ordering::Less)
-            })?;
+            let quick = if wide.is_some() { None } else { view.find_entry(order, key)? };
+            let (index, found) = match quick {
+                Some(place) => place,
+                None => {
+                    let mut found = false;
+                    let index = partition(&view, self, &mut buffer, |payload| {
+                        let side = match &wide {
+                            Some(key) => key.compare(payload, order)?,
+                            None => order.compare(payload, key)?,
+                        };
+                        found |= side == Ordering::Equal;
+                        Ok(side == Ordering::Less)
+                    })?;
+                    (index, found)
+                }
+            };
             trail.push(Step { pgno, index });
             if found || view.kind().is_leaf() {
-                return Ok((trail, found));
+                return Ok(found);
             }
             pgno = view.child(index)?;
         }
@@ -127,7 +134,7 @@ impl Transaction {
         content.insert(index, &divider);
         let room = self.usable() - header_start(pgno) - content.kind.header_size();
         if content.size() <= room {
-            let cells = content.cells(0..content.len());
+            let cells = content.part(0..content.len());
             self.rewrite_page(pgno, content.kind, content.right_child, cells)?;
             return self.settle_if_sparse(trail);
         }
@@ -138,8 +145,8 @@ impl Transaction {
         let mut record = Vec::new();
         let cell = IndexCell::parse(&before, PageKind::IndexLeaf, self.usable())?;
         self.read_record(cell.payload, &mut record)?;
-        let found = with_columns(&record, |key| self.find_entry(root, key, order))?;
-        let (mut trail, found) = found?;
+        trail = Trail::new();
+        let found = with_columns(&record, |key| self.find_entry((root, order), key, &mut trail))??;
         let Step { pgno, index } = trail[trail.len() - 1];
         let left = self.btree_page(pgno)?.index(index).map(|cell| cell.left);
         match left {
@@ -179,7 +186,7 @@ impl Transaction {
     }
 }
 
-/// Calls `work` with the columns of a record. Cost: allocates for more than 16 of them.
+/// Calls `work` with the columns of a record. Cost: allocates for more than 8 of them.
 ///
 /// # Errors
 /// [`Corrupt`] when `record` is no record.
@@ -187,7 +194,7 @@ pub(super) fn with_columns<T>(
     record: &[u8],
     work: impl FnOnce(&[ValueRef<'_>]) -> T,
 ) -> Result<T, Corrupt> {
-    let mut few = [ValueRef::Null; 16];
+    let mut few = [ValueRef::Null; 8];
     let mut count = 0;
     for value in Record::new(record)?.values() {
         let value = value?;

@@ -24,8 +24,10 @@ use crate::{Error, Transaction};
 pub struct RowPlace {
     root: Pgno,
     rowid: i64,
-    trail: Trail,
-    index: usize,
+    /// The leaf and the place there.
+    step: Step,
+    /// True for a table of one page.
+    is_root: bool,
 }
 
 /// An entry of an index, and the entry before in its place.
@@ -76,7 +78,7 @@ impl Transaction {
         }
         let Some(bytes) = changes.get_mut(leaf) else { return Ok(false) };
         let mut edit = PageEdit::new(bytes, leaf, usable)?;
-        if edit.page().kind() != PageKind::TableLeaf {
+        if edit.kind() != PageKind::TableLeaf {
             return Ok(false);
         }
         let head = LeafHead::new(size.total(), Some(rowid));
@@ -135,9 +137,10 @@ impl Transaction {
         if !found {
             return Ok(None);
         }
-        let leaf = self.btree_page(trail[trail.len() - 1].pgno)?;
+        let step = Step { index, ..trail[trail.len() - 1] };
+        let leaf = self.btree_page(step.pgno)?;
         self.read_payload(leaf.table_leaf(index)?.payload, payload)?;
-        Ok(Some(RowPlace { root, rowid, trail, index }))
+        Ok(Some(RowPlace { root, rowid, step, is_root: trail.len() == 1 }))
     }
 
     /// Replaces the row at a place and entries of it; false where an entry is in the way of a new
@@ -178,7 +181,7 @@ impl Transaction {
                 _ => is_simple = false,
             }
         }
-        let leaf = place.trail[place.trail.len() - 1].pgno;
+        let Step { pgno: leaf, index } = place.step;
         if is_simple && self.fits_in_place(leaf, place, record)? {
             self.edit_leaf(leaf, |_, _| Ok(()))?;
             let head = LeafHead::new(record.len(), Some(place.rowid));
@@ -187,11 +190,11 @@ impl Transaction {
                     txn.make_move(moved.expect("a simple change knows its places"), entry.after)?;
                 }
                 let fits = txn.edit_leaf(leaf, |edit, scratch| {
-                    if edit.overwrite(place.index, record)? {
+                    if edit.overwrite(index, record)? {
                         return Ok(true);
                     }
-                    edit.remove(place.index)?;
-                    edit.insert_parts(place.index, head.bytes(), record, scratch)
+                    edit.remove(index)?;
+                    edit.insert_parts(index, head.bytes(), record, scratch)
                 })?;
                 assert!(fits, "room that was found for a cell stays until the cell is there");
                 Ok(())
@@ -233,10 +236,10 @@ impl Transaction {
             moves[number] = from.map(|from| Move { from, to: None });
             is_simple &= from.is_some();
         }
-        let step = Step { index: place.index, ..place.trail[place.trail.len() - 1] };
+        let step = place.step;
         let leaf = self.btree_page(step.pgno)?;
-        let is_whole = leaf.table_leaf(place.index)?.payload.overflow.is_none();
-        is_simple &= is_whole && self.stays_filled(&leaf, place.index, place.trail.len() == 1)?;
+        let is_whole = leaf.table_leaf(step.index)?.payload.overflow.is_none();
+        is_simple &= is_whole && self.stays_filled(&leaf, step.index, place.is_root)?;
         if is_simple {
             self.edit_leaf(step.pgno, |_, _| Ok(()))?;
             self.change(|txn| {
@@ -264,7 +267,8 @@ impl Transaction {
         record: &[u8],
         order: &KeyOrder,
     ) -> Result<Option<Option<Step>>, Error> {
-        let (trail, found) = with_columns(record, |key| self.find_entry(root, key, order))??;
+        let mut trail = Trail::new();
+        let found = with_columns(record, |key| self.find_entry((root, order), key, &mut trail))??;
         if !found {
             return Ok(None);
         }
@@ -287,16 +291,15 @@ impl Transaction {
         entry: &ChangedEntry<'_>,
         from: Option<Step>,
     ) -> Result<Option<Option<Step>>, Error> {
-        let found = with_columns(entry.after, |key| {
-            let (trail, found) = self.find_entry(entry.root, key, entry.order)?;
+        let mut trail = Trail::new();
+        let is_taken = with_columns(entry.after, |key| {
+            let found = self.find_entry((entry.root, entry.order), key, &mut trail)?;
             let shared = key.get(..entry.unique).filter(|shared| !shared.is_empty());
-            let shares = match shared {
-                Some(shared) => self.is_beside(&trail, shared, entry.order)?,
-                None => false,
-            };
-            Ok::<_, Error>((trail, found || shares))
-        })?;
-        let (trail, is_taken) = found?;
+            match shared {
+                Some(shared) if !found => self.is_beside(&trail, shared, entry.order),
+                _ => Ok::<_, Error>(found),
+            }
+        })??;
         if is_taken {
             return Ok(None);
         }
@@ -319,7 +322,7 @@ impl Transaction {
     /// True where a row's leaf has room for another record of it.
     fn fits_in_place(&self, leaf: Pgno, place: &RowPlace, record: &[u8]) -> Result<bool, Error> {
         let page = self.btree_page(leaf)?;
-        let known = page.table_leaf(place.index)?;
+        let known = page.table_leaf(place.step.index)?;
         if known.payload.overflow.is_some() {
             return Ok(false);
         }
@@ -349,6 +352,10 @@ impl Transaction {
     /// of its bytes is used.
     fn stays_filled(&self, page: &Page<'_>, index: usize, is_root: bool) -> Result<bool, Corrupt> {
         if is_root {
+            return Ok(true);
+        }
+        // Many cells take a third of the page at their smallest: no walk of freeblocks.
+        if (page.cell_count() - 1) * (MIN_SIZE + 2) * 3 >= self.usable() {
             return Ok(true);
         }
         let free = page.free_bytes()? + page.cell_extent(index)?.1 + 2;

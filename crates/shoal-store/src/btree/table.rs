@@ -3,7 +3,7 @@
 use shoal_format::Pgno;
 
 use super::trail::{Step, Trail};
-use crate::cursor::{TreeKind, lower_bound};
+use crate::cursor::TreeKind;
 use crate::{Error, Transaction};
 
 impl Transaction {
@@ -53,7 +53,7 @@ impl Transaction {
         let mut pgno = root;
         loop {
             let view = self.tree_page(pgno, TreeKind::Table, trail.len())?;
-            let index = lower_bound(&view, rowid)?;
+            let index = view.find_rowid(rowid)?;
             trail.push(Step { pgno, index });
             if view.kind().is_leaf() {
                 let found = index < view.cell_count() && view.rowid(index)? == rowid;

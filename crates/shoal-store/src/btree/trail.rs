@@ -23,6 +23,7 @@ pub(super) struct Trail {
 }
 
 impl Trail {
+    #[inline]
     pub(super) fn new() -> Trail {
         Trail { steps: [Step { pgno: Pgno::FIRST, index: 0 }; MAX_DEPTH + 1], len: 0 }
     }
@@ -31,6 +32,7 @@ impl Trail {
     ///
     /// # Panics
     /// Behind [`MAX_DEPTH`] + 1 steps: whoever descends refuses deeper trees.
+    #[inline]
     pub(super) fn push(&mut self, step: Step) {
         self.steps[self.len] = step;
         self.len += 1;
@@ -49,12 +51,14 @@ impl Trail {
 impl Deref for Trail {
     type Target = [Step];
 
+    #[inline]
     fn deref(&self) -> &[Step] {
         &self.steps[..self.len]
     }
 }
 
 impl DerefMut for Trail {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [Step] {
         &mut self.steps[..self.len]
     }

@@ -6,6 +6,7 @@ use rustc_hash::{FxHashSet, FxHasher};
 use shoal_format::freelist::Trunk;
 use shoal_format::{Corrupt, PageKind, Pgno};
 
+use super::balance::NO_CELLS;
 use crate::cursor::MAX_DEPTH;
 use crate::{Error, PageSet, Transaction};
 
@@ -40,7 +41,7 @@ impl Transaction {
         };
         self.change(|txn| {
             let root = txn.allocate_root()?;
-            txn.rewrite_page(root, kind, None, [])?;
+            txn.rewrite_page(root, kind, None, NO_CELLS)?;
             Ok(root)
         })
     }
@@ -65,7 +66,7 @@ impl Transaction {
             if txn.file.header.is_auto_vacuum() {
                 // Nothing refers to the free pages any more.
                 let leaf = if kind.is_table() { PageKind::TableLeaf } else { PageKind::IndexLeaf };
-                txn.rewrite_page(root, leaf, None, [])?;
+                txn.rewrite_page(root, leaf, None, NO_CELLS)?;
             }
             txn.release_root(root)
         })
@@ -84,7 +85,7 @@ impl Transaction {
                     txn.release_page(page)?;
                 }
             }
-            txn.rewrite_page(root, kind, None, [])
+            txn.rewrite_page(root, kind, None, NO_CELLS)
         })
     }
 

@@ -1,6 +1,6 @@
 //! A cursor over the rows of a table, in the order of their rowids.
 
-use shoal_format::{Corrupt, Page, Pgno};
+use shoal_format::{Page, Pgno};
 
 use super::{Path, Place, Position, TreeKind};
 use crate::{Error, Transaction};
@@ -171,12 +171,12 @@ impl<'t> TableCursor<'t> {
             self.position = Position::After;
             self.path.restart()?;
             while !self.path.is_leaf() {
-                self.path.index = lower_bound(&self.path.page(), rowid)?;
+                self.path.index = self.path.page().find_rowid(rowid)?;
                 self.path.push_child()?;
             }
         }
         let page = self.path.page();
-        let index = lower_bound(&page, rowid)?;
+        let index = page.find_rowid(rowid)?;
         let found = index < page.cell_count() && page.rowid(index)? == rowid;
         self.path.index = index;
         if index == page.cell_count() {
@@ -247,20 +247,4 @@ impl<'t> TableCursor<'t> {
         self.position = if on { Position::On } else { otherwise };
         on
     }
-}
-
-/// Returns the first cell of a table page whose rowid is `rowid` or larger; the number of cells
-/// when there is none.
-#[inline]
-pub(crate) fn lower_bound(page: &Page<'_>, rowid: i64) -> Result<usize, Corrupt> {
-    let (mut low, mut high) = (0, page.cell_count());
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if page.rowid(middle)? < rowid {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    Ok(low)
 }
