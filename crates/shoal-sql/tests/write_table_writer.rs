@@ -82,3 +82,77 @@ fn what_a_writer_answers() {
     let rows = run_shoal(&mut connection, "SELECT id, name FROM t").unwrap();
     assert_eq!(rows, vec![vec![9.into(), "c".into()]]);
 }
+
+/// Rows pushed in the order of their rowids are the rows that SQL inserts, indexes and all.
+#[test]
+fn a_table_filled_in_order_is_the_one_inserted_into() {
+    let schema = [
+        "CREATE TABLE t (name TEXT NOT NULL, id INTEGER PRIMARY KEY, size REAL, some, UNIQUE (name))",
+        "CREATE INDEX ts ON t (size DESC, name) WHERE size > 1",
+        "CREATE INDEX tx ON t (some, name || size)",
+    ];
+    for encoding in ["UTF-8", "UTF-16le"] {
+        let (filled_disk, written_disk) = (SimVfs::new(), SimVfs::new());
+        let (mut filled, mut written) = (shoal(&filled_disk), shoal(&written_disk));
+        for connection in [&mut filled, &mut written] {
+            run_shoal(connection, &format!("PRAGMA encoding = '{encoding}'")).unwrap();
+            for sql in schema {
+                run_shoal(connection, sql).unwrap();
+            }
+        }
+        filled.begin(Mode::Write).unwrap();
+        run_shoal(&mut written, "BEGIN").unwrap();
+        let mut random = Random::seeded(5);
+        let mut loader = filled.bulk_loader("t").unwrap();
+        let mut last = 0;
+        for round in 0..3000_i64 {
+            let name = format!("näme {}", random.below(1 << 30));
+            let size = [ValueRef::Int(round % 7), ValueRef::Real(0.5), ValueRef::Null]
+                [usize::try_from(round % 3).unwrap()];
+            let long = "x".repeat(usize::try_from(random.below(40) * random.below(200)).unwrap());
+            let some = if round % 5 == 0 { ValueRef::Text(long.as_bytes()) } else { size };
+            let id = if round % 4 == 0 { Some(last + 1 + round % 100) } else { None };
+            let given = id.map_or(ValueRef::Null, ValueRef::Int);
+            let row = [ValueRef::Text(name.as_bytes()), given, size, some];
+            last = loader.push(&row).unwrap();
+            let show = |value: ValueRef<'_>| match value {
+                ValueRef::Int(int) => int.to_string(),
+                ValueRef::Real(real) => real.to_string(),
+                ValueRef::Text(text) => format!("'{}'", std::str::from_utf8(text).unwrap()),
+                _ => "NULL".to_owned(),
+            };
+            let row: Vec<String> = row.into_iter().map(show).collect();
+            let sql = format!("INSERT INTO t VALUES ({})", row.join(", "));
+            run_shoal(&mut written, &sql).unwrap();
+            assert_eq!(written.last_insert_rowid(), last);
+        }
+        let again = loader.push(&[ValueRef::Text(b"a"), ValueRef::Int(last), ValueRef::Null]);
+        assert!(matches!(again, Err(Error::Misuse { .. })));
+        let text = ValueRef::Text(b"a");
+        let late = loader.push(&[text, ValueRef::Int(last), ValueRef::Null, ValueRef::Null]);
+        assert!(late.unwrap_err().to_string().contains("a row came before the last one"));
+        let null = loader.push(&[ValueRef::Null; 4]).unwrap_err();
+        assert_eq!(null.to_string(), "NOT NULL constraint failed: t.name");
+        loader.finish().unwrap();
+        filled.commit().unwrap();
+        run_shoal(&mut written, "COMMIT").unwrap();
+        assert_eq!(contents_of(&filled_disk.image()), contents_of(&written_disk.image()));
+    }
+}
+
+#[test]
+fn tables_that_cannot_be_filled() {
+    let mut connection = with_schema(&SimVfs::new());
+    run_shoal(&mut connection, "CREATE TABLE u (name TEXT UNIQUE)").unwrap();
+    connection.begin(Mode::Write).unwrap();
+    let generated = connection.bulk_loader("t").map(|_| ()).unwrap_err();
+    assert!(matches!(generated, Error::Unsupported { .. }), "{generated}");
+    let mut loader = connection.bulk_loader("u").unwrap();
+    loader.push(&[ValueRef::Text(b"a")]).unwrap();
+    loader.push(&[ValueRef::Text(b"a")]).unwrap();
+    let twice = loader.finish().unwrap_err();
+    assert_eq!(twice.to_string(), "UNIQUE constraint failed: u.name");
+    connection.rollback().unwrap();
+    let rows = run_shoal(&mut connection, "SELECT count(*) FROM u").unwrap();
+    assert_eq!(rows, vec![vec![0.into()]]);
+}

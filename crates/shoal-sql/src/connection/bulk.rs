@@ -6,13 +6,13 @@ use crate::session::Session;
 use crate::write::BulkLoader;
 
 impl Connection {
-    /// Opens an empty table for being filled with rows, within the open transaction: the fastest
-    /// way in, for a table without indexes and without anything to be checked.
+    /// Opens an empty table for being filled with rows in the order of their rowids, within the
+    /// open transaction: the fastest way in. Indexes are made in the end.
     ///
     /// # Errors
     /// [`Error::Misuse`] outside a transaction; no such table; [`Error::Unsupported`] for a table
-    /// with rows, indexes, constraints, triggers or a name for its rowid, and where hooks want to
-    /// see rows; the store's when the transaction may not write.
+    /// with rows, checks, foreign keys, triggers, generated columns, STRICT types, AUTOINCREMENT or
+    /// no rowids, and where hooks want to see rows; the store's when the transaction may not write.
     pub fn bulk_loader(&mut self, table: &str) -> Result<BulkLoader<'_>, Error> {
         self.begin_without_sql("a bulk loader needs an open transaction")?;
         let transaction = self.transaction.as_mut().expect("writing begins in a transaction");
@@ -21,6 +21,6 @@ impl Connection {
             let what = "filling a table beside a hook on rows".to_owned();
             return Err(Error::Unsupported { what, offset: None });
         }
-        BulkLoader::new(main_schema(&self.schemas)?, transaction, table)
+        BulkLoader::new(main_schema(&self.schemas)?, transaction, session, table)
     }
 }

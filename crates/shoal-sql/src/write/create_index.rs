@@ -16,7 +16,8 @@ use super::{Context, Done, Kind, text};
 use crate::Error;
 use crate::error::{ConstraintKind, NameKind};
 use crate::parse::ast::{CreateIndex, Expr, ExprKind, Name, ObjectName, Quote};
-use crate::schema::{Column, Index, IndexColumn, IndexSource, Table, build_index};
+use crate::schema::{Column, Index, IndexColumn, IndexSource, Schema, Table, build_index};
+use crate::session::Session;
 use crate::value::Value;
 
 /// A prepared `CREATE INDEX`.
@@ -111,7 +112,7 @@ impl CreateIndexPlan {
         let table = &self.table.name;
         SchemaRow { kind: "index", name, table, root: Some(root), sql: Some(&self.sql) }
             .insert(transaction)?;
-        fill(context, &self.table, &index)?;
+        fill(context.schema, context.transaction, context.session, (&self.table, &index))?;
         context.transaction.bump_schema_cookie()?;
         Ok(Done::default())
     }
@@ -126,23 +127,26 @@ impl CreateIndexPlan {
 /// [`Error::Constraint`] when the index is unique and the rows are not; what its expressions raise;
 /// [`Error::Store`].
 pub(crate) fn fill(
-    context: &mut Context<'_>,
-    table: &Arc<Table>,
-    index: &Index,
+    schema: &Schema,
+    target: &mut Transaction,
+    session: &dyn Session,
+    (table, index): (&Arc<Table>, &Index),
 ) -> Result<(), Error> {
-    let writer = IndexWriter::compile(context.schema, table, index)?;
-    let (transaction, session) = (&*context.transaction, context.session);
+    let writer = IndexWriter::compile(schema, table, index)?;
+    let transaction = &*target;
     let order = index.order();
     let format = transaction.header().schema_format;
     // The rowid behind one column: rows come in the order of their rowids.
     let is_stable = !table.without_rowid
         && index.columns.len() == 2
         && matches!(index.columns[1].source, IndexSource::Rowid);
-    let mut entries = SortedEntries::new(&order, is_stable);
+    let mut entries = SortedEntries::new(&order, is_stable, format);
     match StoredColumns::of(table, index).filter(|_| transaction.utf16().is_none()) {
         Some(columns) => {
             let parts = transaction.table_parts(table.root)?;
-            let collect = |part: &(i64, i64)| columns.entries(transaction, *part, &order, format);
+            let collect = |part: &(i64, i64)| {
+                columns.entries(transaction, *part, (&order, format, is_stable))
+            };
             for wave in parts.chunks(4 * rayon::current_num_threads()) {
                 let found: Vec<Result<Part, Error>> = wave.par_iter().map(collect).collect();
                 for part in found {
@@ -152,19 +156,19 @@ pub(crate) fn fill(
             }
         }
         None => {
-            let rows = Rows::new(context.schema, table)?;
+            let rows = Rows::new(schema, table)?;
             let env = RowEnv { transaction, session };
             Row::each(table, transaction, |mut row| {
                 rows.compute(&mut row, &env)?;
                 if let Some(entry) = writer.entry(table, index, &row, &env)? {
-                    entries.push(session, format, entry.iter().map(Value::as_ref))?;
+                    entries.push(session, entry.iter().map(Value::as_ref))?;
                 }
                 Ok(())
             })?;
         }
     }
     let unique = index.unique.then_some(index.key_columns);
-    if entries.fill(session, context.transaction, index.root, unique)? {
+    if entries.fill(session, target, index.root, unique)? {
         return Ok(());
     }
     let column = |column: Option<usize>| {
@@ -236,8 +240,7 @@ impl<'t> StoredColumns<'t> {
         &self,
         transaction: &Transaction,
         range: (i64, i64),
-        order: &KeyOrder,
-        format: u32,
+        (order, format, is_of_one_column): (&KeyOrder, u32, bool),
     ) -> Result<Part, Error> {
         let cursor = transaction.table(self.table.root)?;
         let mut scan = TableScan::within(cursor, ColumnFinder::new(&self.places), range)?;
@@ -253,6 +256,11 @@ impl<'t> StoredColumns<'t> {
                         compacted(value, column.affinity)
                     }
                 };
+            }
+            if let (true, ValueRef::Int(int)) = (is_of_one_column, values[0])
+                && part.push_pair(int, row.rowid())
+            {
+                continue;
             }
             part.push(order, format, values[..self.columns.len()].iter().copied());
         }

@@ -6,13 +6,14 @@
 
 use shoal_store::{
     ChangedEntry, KeyOrder, NewEntry, Pgno, Record, RowPlace, Transaction, ValueRef, encode_record,
+    encode_values,
 };
 
 use super::change::Changer;
 use super::direct::Set;
 use super::row::compacted;
 use crate::Error;
-use crate::schema::IndexSource;
+use crate::schema::{Column, IndexSource};
 use crate::session::Session;
 use crate::value::{Affinity, Value};
 
@@ -30,8 +31,9 @@ pub(crate) struct PlainTable {
     indexes: Vec<PlainIndex>,
 }
 
+/// A column that stores values as they are given, or nearly so.
 #[derive(Clone, Copy, Debug)]
-struct PlainColumn {
+pub(super) struct PlainColumn {
     affinity: Affinity,
     not_null: bool,
 }
@@ -95,9 +97,7 @@ impl PlainTable {
                 unique,
             });
         }
-        let columns = table.columns.iter();
-        let columns = columns
-            .map(|column| PlainColumn { affinity: column.affinity, not_null: column.not_null });
+        let columns = table.columns.iter().map(PlainColumn::new);
         is_plain.then(|| PlainTable {
             root: table.root,
             alias: table.rowid_alias,
@@ -345,10 +345,14 @@ impl PlainTable {
 }
 
 impl PlainColumn {
+    pub(super) fn new(column: &Column) -> PlainColumn {
+        PlainColumn { affinity: column.affinity, not_null: column.not_null }
+    }
+
     /// Brings a value into its stored form; false for NULL in a NOT NULL column, and for values
     /// converted by the general path alone.
     #[inline]
-    fn accept(self, value: &mut ValueRef<'_>) -> bool {
+    pub(super) fn accept(self, value: &mut ValueRef<'_>) -> bool {
         match (*value, self.affinity) {
             (ValueRef::Null, _) => !self.not_null,
             (ValueRef::Int(_), Affinity::Integer | Affinity::Numeric | Affinity::Blob)
@@ -369,13 +373,13 @@ impl PlainIndex {
     /// Appends the record of a row's entry; gives the number of columns that no other entry may
     /// share with it.
     fn encode(&self, values: &[ValueRef<'_>], rowid: i64, format: u32, out: &mut Vec<u8>) -> usize {
-        let mut entry = [ValueRef::Null; COLUMNS_MAX];
-        for (place, column) in entry.iter_mut().zip(&self.columns) {
-            *place = column.map_or(ValueRef::Int(rowid), |column| values[column]);
-        }
-        let is_null = |value: &ValueRef<'_>| matches!(value, ValueRef::Null);
-        let is_shared = entry[..self.unique].iter().any(is_null);
-        encode_record(&entry[..self.columns.len()], format, out);
+        let value = |column: &Option<usize>| match column {
+            None => ValueRef::Int(rowid),
+            Some(column) => values[*column],
+        };
+        encode_values(self.columns.iter().map(value), format, out);
+        let is_null = |column: &Option<usize>| matches!(value(column), ValueRef::Null);
+        let is_shared = self.columns[..self.unique].iter().any(is_null);
         if is_shared { 0 } else { self.unique }
     }
 }

@@ -60,7 +60,7 @@ impl ReindexPlan {
         for (table, place) in &self.indexes {
             let index = &table.indexes[*place];
             context.transaction.clear_btree(index.root)?;
-            fill(context, table, index)?;
+            fill(context.schema, context.transaction, context.session, (table, index))?;
         }
         Ok(Done::default())
     }
