@@ -18,6 +18,10 @@ pub(crate) struct Comparison<'s> {
     pub(crate) in_stages: bool,
 }
 
+/// Takes a row of the first file, of the second, or both.
+type EachPair<'e> =
+    dyn FnMut(Option<&mut RowWalk<'_>>, Option<&mut RowWalk<'_>>) -> Result<(), Error> + 'e;
+
 type Emit<'e> = dyn FnMut(&RowDiff<'_>) -> Result<(), Error> + 'e;
 
 impl Comparison<'_> {
@@ -58,10 +62,7 @@ impl Comparison<'_> {
         &self,
         left: &mut RowWalk<'_>,
         right: &mut RowWalk<'_>,
-        each: &mut dyn FnMut(
-            Option<&mut RowWalk<'_>>,
-            Option<&mut RowWalk<'_>>,
-        ) -> Result<(), Error>,
+        each: &mut EachPair<'_>,
     ) -> Result<(), Error> {
         left.next()?;
         right.next()?;

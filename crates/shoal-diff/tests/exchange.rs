@@ -1,5 +1,7 @@
 //! Differences and changesets exchanged with SQLite's session extension, both ways, at random.
 
+#![allow(clippy::unwrap_used)]
+
 mod session;
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,7 @@
 //! Changesets with bytes changed, cut out and put in; `SHOAL_CHANGESETS=N` tries more of them.
 
+#![allow(clippy::unwrap_used)]
+
 #[path = "../../../fuzz/src/changeset.rs"]
 #[allow(unreachable_pub)]
 mod changeset;

@@ -1,5 +1,7 @@
 //! Three-way merges: what each side changed, and where both did.
 
+#![allow(clippy::unwrap_used)]
+
 use shoal_diff::{MergeOptions, Merged};
 use shoal_sql::{Connection, Value};
 use shoal_store::Store;
