@@ -123,8 +123,8 @@ impl Doorman {
         }
     }
 
-    /// Watches over a connection from now on. A token revoked since its verdict is found by the next
-    /// look, whose word reaches the engine behind the connection itself.
+    /// Watches over a connection from now on. A token revoked since its verdict is found by the
+    /// next look, whose word reaches the engine behind the connection itself.
     pub(crate) fn enter(&self, connection: ConnectionId, guest: Guest) {
         if let Some(session) = guest.session {
             self.sessions().insert(connection, session);
@@ -259,7 +259,8 @@ mod tests {
         }
     }
 
-    /// A token revoked, and a look taken, between the verdict and the entry: the socket once stayed.
+    /// A token revoked, and a look taken, between the verdict and the entry: the socket once
+    /// stayed.
     #[test]
     fn a_token_revoked_before_the_entry_ends_its_socket() {
         let policy = Arc::new(Revocable::default());

@@ -158,7 +158,8 @@ fn the_port_knows_whom_it_speaks_to() {
     assert!(!dir.path().join("x.db").exists());
 }
 
-/// `shoal serve` alone, in Shoal's source tree: documents to look at, there again at the next start.
+/// `shoal serve` alone, in Shoal's source tree: documents to look at, there again at the next
+/// start.
 #[test]
 fn without_a_database_there_are_samples() {
     let dir = tempdir().unwrap();
