@@ -72,6 +72,7 @@ pub fn draw(connection: Connection, drawing: &Drawing<'_>) -> Result<(Picture, O
         let start = drawing.start.unwrap_or_default();
         Error::argument(format!("the graph has no node {start}"))
     };
+    graph.begin(false)?;
     let (nodes, partial) = match start {
         None => {
             let mut nodes = Vec::new();
@@ -97,7 +98,9 @@ pub fn draw(connection: Connection, drawing: &Drawing<'_>) -> Result<(Picture, O
             (nodes, found.partial_words())
         }
     };
-    Ok((Picture::of(graph, &nodes)?, partial))
+    let picture = Picture::of(graph, &nodes)?;
+    graph.commit()?;
+    Ok((picture, partial))
 }
 
 /// Bounds of a walk bounded by its nodes.
