@@ -105,10 +105,10 @@ mod tests {
                 assert_eq!(count, each.len());
                 for (extent, one) in out.iter().zip(&each) {
                     let found = (extent.offset as usize, extent.size as usize);
-                    assert_eq!(Ok(found), one.clone());
+                    assert_eq!(Ok(found), *one);
                 }
             }
-            Err(fault) => assert!(each.iter().any(|one| *one == Err(fault.clone()))),
+            Err(fault) => assert!(each.contains(&Err(fault))),
         }
         let mut few = [CellExtent::default(); 2];
         if let Ok(count) = page.cell_extents(1, &mut few) {

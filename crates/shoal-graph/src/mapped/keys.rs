@@ -1,5 +1,7 @@
 //! Nodes of mapped tables by the keys that SQL knows them by.
 
+use std::collections::hash_map::Entry;
+
 use rustc_hash::FxHashMap;
 use shoal_sql::Value as Sql;
 
@@ -30,11 +32,11 @@ impl<S: Source> TablesGraph<S> {
         if rowid.is_some_and(|rowid| kind.table.key == [rowid.as_str()]) {
             return Ok(Sql::Int(row));
         }
-        if !known.0.contains_key(&place) {
-            let keys = self.keys_of(kind)?;
-            known.0.insert(place, keys);
-        }
-        Ok(known.0[&place].get(&id).cloned().unwrap_or_default())
+        let keys = match known.0.entry(place) {
+            Entry::Occupied(keys) => keys.into_mut(),
+            Entry::Vacant(none) => none.insert(self.keys_of(kind)?),
+        };
+        Ok(keys.get(&id).cloned().unwrap_or_default())
     }
 
     fn keys_of(&self, kind: Kind<'_>) -> Result<FxHashMap<i64, Sql>> {
