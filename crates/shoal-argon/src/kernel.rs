@@ -27,7 +27,9 @@ pub(crate) use team::{Control, Stopped};
 
 use crate::block::{BLOCK_WORDS, Block};
 use crate::isa::{Isa, Set};
-use segment::{Member, Step};
+use segment::{BATCH, Member, Step};
+
+use crate::position::SLICES;
 
 /// Fills every memory for these passes, one after the other, on `control.threads` threads.
 ///
@@ -121,6 +123,35 @@ impl<'a> Shared<'a> {
             }
         }
     }
+}
+
+/// The references of lane 0 in the slices of the first pass that take them from positions, in the
+/// order of columns.
+pub(crate) fn known_references(plan: &Plan) -> Vec<u32> {
+    let geometry = &plan.geometry;
+    let mut references = Vec::new();
+    let slices = (0..SLICES).map(|slice| Step { plan, pass: 0, slice, past_caches: false });
+    for step in slices.take_while(Step::is_independent) {
+        let segment = step.segment(0);
+        let reach = geometry.reach(segment);
+        let (mut seed, mut words) = (Block::ZERO, Block::ZERO);
+        for (word, value) in seed.words_mut().iter_mut().zip(step.seed(0)) {
+            *word = value.into();
+        }
+        for index in 0..geometry.segment_length {
+            if index.is_multiple_of(BATCH) {
+                seed.words_mut()[6] += 1;
+                words = scalar::address(&seed);
+            }
+            let word = words.words()[(index % BATCH) as usize];
+            references.push(if index < segment.first_index() {
+                0
+            } else {
+                u32::try_from(reach.reference(index, word)).expect("columns fit 32 bits")
+            });
+        }
+    }
+    references
 }
 
 /// Brings a block's words into the order of the kernel's memory.

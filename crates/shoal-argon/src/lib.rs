@@ -78,6 +78,17 @@ impl Argon2 {
         &self.params
     }
 
+    /// The references of a lane that follow from the costs alone (RFC 9106 §3.4.1.2): for each
+    /// column of the first half, its reference's; 0 for the two columns without one. Every hash of
+    /// these costs has the same, so a device keeps one table for all.
+    ///
+    /// # Panics
+    /// Unless the function is [`Variant::Id`] with one lane.
+    pub fn known_references(&self) -> Vec<u32> {
+        assert!(self.variant == Variant::Id && self.params.lanes() == 1, "one lane of Argon2id");
+        kernel::known_references(&Plan::new(self.variant, self.version, self.params))
+    }
+
     /// Fills `tag`, from 4 bytes on; the length is hashed, too.
     ///
     /// Takes [`Params::block_count`] KiB for the time it runs and wipes them before anybody else

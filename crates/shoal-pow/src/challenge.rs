@@ -50,6 +50,22 @@ impl Challenge {
         self.target
     }
 
+    /// The header: the salt of every hash.
+    pub fn header(&self) -> &[u8] {
+        &self.header
+    }
+
+    /// KiB asked for, a part of what is hashed.
+    pub const fn memory_kib(&self) -> u32 {
+        self.function.params().memory_kib()
+    }
+
+    /// For each column below the middle of a hash, the column of its reference
+    /// ([`Argon2::known_references`]).
+    pub fn known_references(&self) -> Vec<u32> {
+        self.function.known_references()
+    }
+
     /// Blocks of 1 KiB a hash takes.
     pub const fn block_count(&self) -> u32 {
         self.function.params().block_count()

@@ -84,6 +84,14 @@ pub(super) fn definition<const XOR: bool>(
     }
 }
 
+/// The words behind a batch of references: G twice, of the seed (RFC 9106 §3.4.1.2).
+pub(super) fn address(seed: &Block) -> Block {
+    let (mut once, mut words, mut work) = (Block::ZERO, Block::ZERO, Block::ZERO);
+    definition::<false>(&Block::ZERO, seed, &mut once, &mut work);
+    definition::<false>(&Block::ZERO, &once, &mut words, &mut work);
+    words
+}
+
 /// P (RFC 9106 §3.6): a round of BLAKE2b without its message, columns then diagonals of the
 /// 4 by 4 words.
 #[inline(always)]

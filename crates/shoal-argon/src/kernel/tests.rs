@@ -241,3 +241,24 @@ fn filled(
     }
     memories
 }
+
+/// Each block of the first half follows from the one before and from its known reference.
+#[test]
+fn known_references_are_those_that_blocks_were_filled_with() {
+    for memory_kib in [8, 12, 64, 1000, 1100, 2100] {
+        let params = Params::new(memory_kib, 1, 1).unwrap();
+        let plan = Plan::new(Variant::Id, Version::V0x13, params);
+        let count = params.block_count() as usize;
+        let isa = Isa::named("scalar").unwrap();
+        let mut memory: Vec<Block> = (0..count).map(|i| block(i as u64)).collect();
+        let threads = std::num::NonZeroUsize::MIN;
+        let control = Control { threads, stop: None, progress: None };
+        fill(isa, &plan, 0..1, &mut [&mut memory], &control).unwrap();
+        let references = known_references(&plan);
+        assert_eq!((references.len(), &references[..2]), (count / 2, &[0, 0][..]));
+        for (column, reference) in references.into_iter().enumerate().skip(2) {
+            let follows = definition(&memory[column - 1], &memory[reference as usize]);
+            assert_eq!(memory[column], follows, "{memory_kib} KiB, column {column}");
+        }
+    }
+}
