@@ -8,6 +8,8 @@
 //! A *device* is a backend without our own kernels: its tags are not trusted.
 
 pub mod cpu;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 pub mod sim;
 
 use std::ops::Range;

@@ -26,6 +26,7 @@ use crate::backend::cpu::{CpuBackend, CpuOptions, CpuPlan, PlanError, worker};
 use crate::backend::{Backend, Worker};
 use crate::engine::{Engine, EngineError, EngineOptions, Event, Fault, WorkEnd};
 use crate::memory::Budget;
+use crate::status::BackendStatus;
 use crate::topology::{Affinity, Topology, pin};
 use crate::tune::{Host, host};
 use crate::work::{Handover, Work};
@@ -276,6 +277,83 @@ pub fn run(
     })
 }
 
+/// The rate of backends together, device or processor: an engine whose workers stay.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DeviceReport {
+    /// Version of this form of report.
+    pub schema_version: u32,
+    /// Where.
+    pub host: Host,
+    /// The backends, with their kernels.
+    pub backends: Vec<String>,
+    /// Hashes at a time, of all.
+    pub lanes: u64,
+    /// Memory of one hash.
+    pub memory_kib: u32,
+    /// Memory of the devices.
+    pub device_memory_kib: u64,
+    /// The counted rounds.
+    pub runs: Vec<Round>,
+    /// The rate in the middle.
+    pub median_rate: f64,
+}
+
+/// Measures backends by hashes of `memory_kib`, and tells every round.
+///
+/// # Errors
+/// [`BenchError`].
+pub fn run_backends(
+    backends: Vec<Box<dyn Backend>>,
+    memory_kib: u32,
+    options: &BenchOptions,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(&Round),
+) -> Result<DeviceReport, BenchError> {
+    let time_is_some = options.secs.is_finite() && options.secs > 0.0;
+    if options.rounds == 0 || !time_is_some || backends.is_empty() {
+        return Err(BenchError::Nothing);
+    }
+    let mut bench = EngineBench::start_with(backends, stop)?;
+    let status = bench.engine.status();
+    let lanes: u64 = status.backends.iter().map(|b| u64::from(b.capabilities.lanes.max(1))).sum();
+    let device_memory_kib =
+        status.backends.iter().filter_map(|backend| backend.capabilities.device_memory_kib).sum();
+    let runs = rounds(options, tell, &mut |gangs| {
+        let begun = Instant::now();
+        bench.hash(lanes * gangs, memory_kib)?;
+        let elapsed = begun.elapsed();
+        bench.check()?;
+        Ok((lanes * gangs, elapsed))
+    })?;
+    let named = |b: BackendStatus| format!("{} ({})", b.name, b.kernel);
+    Ok(DeviceReport {
+        schema_version: SCHEMA_VERSION,
+        host: host(&Topology::of_machine(), &Budget::of_machine()),
+        backends: bench.engine.status().backends.into_iter().map(named).collect(),
+        lanes,
+        memory_kib,
+        device_memory_kib,
+        median_rate: median(&runs).0,
+        runs,
+    })
+}
+
+impl fmt::Display for DeviceReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { backends, lanes, memory_kib, device_memory_kib, runs, median_rate, .. } = self;
+        let device_mib = device_memory_kib / 1024;
+        writeln!(
+            f,
+            "{}: {lanes} hashes of {memory_kib} KiB at a time, {device_mib} MiB on devices",
+            backends.join(", ")
+        )?;
+        for Round { round, hashes, elapsed_secs, rate } in runs {
+            writeln!(f, "round {round}: {hashes} hashes in {elapsed_secs:.3} s, {rate:.4} H/s")?;
+        }
+        write!(f, "median {median_rate:.4} H/s")
+    }
+}
+
 fn measure(
     options: &BenchOptions,
     plan: &CpuPlan,
@@ -477,7 +555,7 @@ fn end_to_end(
     Ok((runs, workers))
 }
 
-/// An engine on the processor alone.
+/// An engine for measurements.
 struct EngineBench<'a> {
     engine: Engine,
     events: Receiver<Event>,
@@ -489,10 +567,20 @@ struct EngineBench<'a> {
 impl<'a> EngineBench<'a> {
     /// Starts an engine, and waits until its memory is there.
     fn start(options: &BenchOptions, stop: &'a AtomicBool) -> Result<Self, BenchError> {
-        let backend: Box<dyn Backend> = Box::new(CpuBackend::new(&options.cpu)?);
-        let (engine, events) = Engine::start(EngineOptions::new(vec![backend]))?;
+        Self::start_with(vec![Box::new(CpuBackend::new(&options.cpu)?)], stop)
+    }
+
+    /// Starts an engine on these backends, and waits until all of them are ready.
+    fn start_with(
+        backends: Vec<Box<dyn Backend>>,
+        stop: &'a AtomicBool,
+    ) -> Result<Self, BenchError> {
+        let count = backends.len();
+        let (engine, events) = Engine::start(EngineOptions::new(backends))?;
         let mut bench = Self { engine, events, stop, works: 0, hashes: 0 };
-        bench.wait(|event| matches!(event, Event::BackendReady { .. }))?;
+        for _ in 0..count {
+            bench.wait(|event| matches!(event, Event::BackendReady { .. }))?;
+        }
         Ok(bench)
     }
 
@@ -644,6 +732,25 @@ mod tests {
                 serde_json::from_str(&serde_json::to_string(&report).unwrap()).unwrap();
             assert_eq!((&json["bench_kind"], &json["schema_version"]), (&name.into(), &2.into()));
         }
+    }
+
+    #[test]
+    fn backends_are_measured_together() {
+        use crate::backend::sim::{SimBackend, SimOptions};
+
+        let mut options = options(BenchKind::Backend);
+        let sim = SimOptions { rate: 5000.0, ..SimOptions::default() };
+        let backends: Vec<Box<dyn Backend>> =
+            vec![Box::new(SimBackend::new(sim)), Box::new(CpuBackend::new(&options.cpu).unwrap())];
+        let mut told = 0;
+        let stop = AtomicBool::new(false);
+        let report = run_backends(backends, 256, &options, &stop, &mut |_| told += 1).unwrap();
+        assert_eq!((report.lanes, report.device_memory_kib, told), (4 + 6, 1 << 20, 2));
+        assert!(report.runs.iter().all(|run| run.hashes.is_multiple_of(10) && run.rate > 0.0));
+        assert!(report.to_string().starts_with("sim0 (simulated), cpu0 ("), "{report}");
+        options.rounds = 0;
+        let none = run_backends(Vec::new(), 256, &options, &stop, &mut |_| ()).unwrap_err();
+        assert_eq!(none, BenchError::Nothing);
     }
 
     #[test]

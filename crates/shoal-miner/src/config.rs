@@ -67,6 +67,10 @@ settings! {
     affinity: String,
     /// The kernel to run.
     isa: String,
+    /// Graphics processors by parts of their names; `cards` for all with memory of their own.
+    gpu: Vec<String>,
+    /// Memory to take on each, in KiB.
+    gpu_memory_kib: u64,
     /// Memory budget, in KiB.
     memory_budget_kib: u64,
     /// Take more memory than the budget.
@@ -193,6 +197,10 @@ impl Settings {
         {
             return Err(ConfigError::Isa(clean(isa)));
         }
+        let gpu = self.gpu.clone().unwrap_or_default();
+        if !gpu.is_empty() && !cfg!(feature = "gpu") {
+            return Err(ConfigError::NoGpu);
+        }
         let memory_kib = self.memory_kib.unwrap_or(shoal_pow::MEMORY_KIB);
         if memory_kib < MEMORY_MIN {
             return Err(ConfigError::Memory { min: MEMORY_MIN });
@@ -206,6 +214,8 @@ impl Settings {
             side_by_side: nonzero("side_by_side", self.side_by_side)?,
             affinity,
             isa: self.isa.clone(),
+            gpu,
+            gpu_memory_kib: self.gpu_memory_kib,
             memory_budget_kib: self.memory_budget_kib,
             oversubscribe: self.oversubscribe.unwrap_or(false),
             autotune: self.autotune.unwrap_or(false),
@@ -250,6 +260,11 @@ pub struct Config {
     pub affinity: Affinity,
     /// The kernel to run; `None` for the fastest.
     pub isa: Option<String>,
+    /// Graphics processors by parts of their names; `cards` for all with memory of their own.
+    pub gpu: Vec<String>,
+    /// Memory to take on each, in KiB; `None` for what there is of a card's, and for two hashes
+    /// where it is the machine's.
+    pub gpu_memory_kib: Option<u64>,
     /// Memory budget, in KiB; `None` asks the machine.
     pub memory_budget_kib: Option<u64>,
     /// Take more memory than the budget.
@@ -415,6 +430,11 @@ pub enum ConfigError {
     /// No address looks like this.
     #[error("address: an address is letters and digits, 128 of them at most")]
     Address,
+    /// This program was built without graphics processors.
+    #[error(
+        "gpu: this program was built without graphics processors; build it with --features gpu"
+    )]
+    NoGpu,
     /// No name of a worker.
     #[error("worker: a name has 64 characters at most, and none that control")]
     Worker,

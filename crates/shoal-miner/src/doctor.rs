@@ -76,7 +76,51 @@ pub struct FixError {
 pub fn examine(options: &CpuOptions) -> Diagnosis {
     let budget = options.budget_kib.map_or_else(Budget::of_machine, Budget::of_kib);
     let room = Room { root: Path::new("/"), topology: Topology::of_machine(), budget };
-    room.examine(options, &grants_huge_pages)
+    let mut diagnosis = room.examine(options, &grants_huge_pages);
+    diagnosis.findings.extend(devices(options));
+    diagnosis.findings.sort_by_key(|finding| finding.severity);
+    diagnosis
+}
+
+/// The graphics processors, each with the memory it would take and whether its tags are right.
+#[cfg(feature = "gpu")]
+fn devices(options: &CpuOptions) -> Vec<Finding> {
+    let found = shoal_gpu::adapters();
+    if found.is_empty() {
+        let what = "graphics processors: none".to_owned();
+        let why = "no driver for Vulkan, Metal or DirectX 12 names one".to_owned();
+        return vec![Finding::new(Severity::Hint, what, why)];
+    }
+    let mut findings = Vec::new();
+    for adapter in found {
+        let what =
+            format!("{}: {}, {} by {}", adapter.name, adapter.kind, adapter.driver, adapter.api);
+        let opened = shoal_gpu::Device::open(&adapter, &shoal_gpu::DeviceOptions::default());
+        findings.push(match opened {
+            Err(error) => Finding::new(Severity::Problem, what, error.to_string()),
+            Ok(device) => {
+                let chosen = if adapter.kind.shares_memory() {
+                    format!(
+                        "used only where it is named; takes {} of the machine's memory",
+                        mib(2 * u64::from(options.memory_kib))
+                    )
+                } else {
+                    "--gpu cards uses it, with all memory it gives".to_owned()
+                };
+                let why = format!("its tags are right; {}; {chosen}", device.kernel());
+                Finding::new(Severity::Good, what, why)
+            }
+        });
+    }
+    findings
+}
+
+/// A build without them says how to get them.
+#[cfg(not(feature = "gpu"))]
+fn devices(_: &CpuOptions) -> Vec<Finding> {
+    let what = "graphics processors: not looked for".to_owned();
+    let why = "this program was built without them; --features gpu builds them in".to_owned();
+    vec![Finding::new(Severity::Hint, what, why)]
 }
 
 /// Carries the fixes out, and tells each step. Returns the number of settings written.

@@ -7,10 +7,15 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use crate::backend::cpu::{CpuBackend, Dial, half_in_words};
+use crate::backend::Backend;
+use crate::backend::cpu::{CpuBackend, CpuOptions, Dial, half_in_words};
+#[cfg(feature = "gpu")]
+use crate::backend::gpu;
 use crate::board::{Board, Level, Lifecycle};
 use crate::config::{Config, ConfigError, Settings};
 use crate::engine::{Engine, EngineError, EngineOptions};
+#[cfg(feature = "gpu")]
+use crate::memory::Budget;
 use crate::pool::finished;
 use crate::session::{Session, SessionError};
 use crate::tune::{TuneError, TuneOptions, Tuned, autotune};
@@ -31,6 +36,10 @@ pub enum MinerError {
     /// How many threads are best could not be found out.
     #[error(transparent)]
     Tune(#[from] TuneError),
+    /// A graphics processor that is not there was named.
+    #[cfg(feature = "gpu")]
+    #[error(transparent)]
+    Choice(#[from] crate::backend::gpu::ChoiceError),
     /// The engine does not start.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -328,6 +337,7 @@ async fn run(
         options.threads = Some(tuned.threads);
         options.side_by_side = Some(tuned.side_by_side);
     }
+    let devices = devices(&config, &mut options)?;
     let backend = CpuBackend::new(&options)?;
     // Set once: this run is its only owner.
     let _ = dial.set(backend.dial());
@@ -343,9 +353,32 @@ async fn run(
     let half = half_in_words(plan.isa, plan.side_by_side);
     let words = format!("takes {} MiB of memory; {half}", plan.total_kib / 1024);
     board.log(Level::Info, "engine", words);
-    let (engine, events) = Engine::start(EngineOptions::new(vec![Box::new(backend)]))?;
+    let mut backends: Vec<Box<dyn Backend>> = vec![Box::new(backend)];
+    for device in devices {
+        board.log(Level::Info, "engine", format!("{}: opens when the run begins", device.name()));
+        backends.push(device);
+    }
+    let (engine, events) = Engine::start(EngineOptions::new(backends))?;
     let session = Session::new(live, engine, events, board)?;
     Ok(session.run(stop).await?)
+}
+
+/// The graphics processors of the settings. What they take of the machine's memory leaves the
+/// processor's budget.
+#[cfg(feature = "gpu")]
+fn devices(config: &Config, cpu: &mut CpuOptions) -> Result<Vec<Box<dyn Backend>>, MinerError> {
+    let (devices, taken_kib) = gpu::backends(config)?;
+    if taken_kib > 0 {
+        let budget = cpu.budget_kib.map_or_else(Budget::of_machine, Budget::of_kib);
+        cpu.budget_kib = Some(budget.usable_kib().saturating_sub(taken_kib));
+    }
+    Ok(devices)
+}
+
+/// None: settings that name one are refused.
+#[cfg(not(feature = "gpu"))]
+fn devices(_: &Config, _: &mut CpuOptions) -> Result<Vec<Box<dyn Backend>>, MinerError> {
+    Ok(Vec::new())
 }
 
 /// Tries out how many threads are best. `None` when told to stop.
@@ -393,11 +426,13 @@ const REQUESTS_MAX: usize = 16;
 /// Settings of the API itself.
 const API: [&str; 4] = ["api", "api_bind", "api_allow_unsafe_bind", "service"];
 /// Settings behind a run's memory and threads.
-const FIXED: [&str; 9] = [
+const FIXED: [&str; 11] = [
     "memory_kib",
     "side_by_side",
     "affinity",
     "isa",
+    "gpu",
+    "gpu_memory_kib",
     "memory_budget_kib",
     "oversubscribe",
     "autotune",

@@ -20,6 +20,7 @@ Examples:
   shoal mine --pool stratum+tcp://pool.example:3333 --address ADDRESS --worker laptop
   shoal mine --node http://127.0.0.1:8332 --cookie ~/.config/bnt/data/mainnet/api.cookie
   shoal mine --bench --kind backend --threads 2 --secs 20 --rounds 3 --json bench.json
+  shoal mine --bench --gpu cards
   shoal mine --doctor")]
 pub(crate) struct MineArgs {
     /// The pool to work for: stratum+tcp://HOST:PORT or HOST:PORT
@@ -75,6 +76,13 @@ pub(crate) struct MachineArgs {
     /// The kernel to run: scalar, avx2, avx512, neon or neon-sha3 [default: the fastest here]
     #[arg(long, value_name = "NAME", env = "SHOAL_ISA")]
     pub(crate) isa: Option<String>,
+    /// A graphics processor to hash on, too, by a part of its name; `cards` for all with memory of
+    /// their own. May be given more than once; needs a build with --features gpu
+    #[arg(long, value_name = "NAME")]
+    pub(crate) gpu: Vec<String>,
+    /// KiB to take of each one's memory [default: all a card gives; two hashes of shared memory]
+    #[arg(long, value_name = "KIB", requires = "gpu")]
+    pub(crate) gpu_memory_kib: Option<u64>,
     /// KiB of memory that may be taken [default: what the machine has to spare]
     #[arg(long, value_name = "KIB")]
     pub(crate) memory_budget_kib: Option<u64>,

@@ -10,10 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::Serialize;
 use shoal_miner::CpuOptions;
 use shoal_miner::api::Server;
-use shoal_miner::bench::{self, BenchKind, BenchOptions, Progress};
+use shoal_miner::bench::{self, BenchKind, BenchOptions, Progress, Round};
 use shoal_miner::board::{Board, Level};
-use shoal_miner::config::{Secret, Settings};
+use shoal_miner::config::{Config, Secret, Settings};
 use shoal_miner::doctor;
+#[cfg(feature = "gpu")]
+use shoal_miner::memory::Budget;
 use shoal_miner::miner::{Miner, MinerError};
 use shoal_miner::ui;
 use tokio::runtime::Runtime;
@@ -97,6 +99,8 @@ fn settings(args: &MineArgs) -> Settings {
         side_by_side: machine.side_by_side.map(usize::from),
         affinity: machine.affinity.clone(),
         isa: machine.isa.clone(),
+        gpu: (!machine.gpu.is_empty()).then(|| machine.gpu.clone()),
+        gpu_memory_kib: machine.gpu_memory_kib,
         memory_budget_kib: machine.memory_budget_kib,
         oversubscribe: given(machine.oversubscribe),
         autotune: given(machine.autotune),
@@ -232,29 +236,17 @@ fn bench(args: &MineArgs) -> Result<(), Failure> {
         warmup_rounds: wanted.warmup_rounds,
         with_less: true,
     };
-    let stop = Arc::new(AtomicBool::new(false));
-    let report = runtime()?.block_on(async {
-        let (asked, mut stopped) = watch::channel(false);
-        on_signals(Arc::new(asked))?;
-        let flag = Arc::clone(&stop);
-        tokio::spawn(async move {
-            let _ = stopped.wait_for(|&stop| stop).await;
-            flag.store(true, Ordering::Release);
-        });
-        let flag = Arc::clone(&stop);
-        let run = move || {
-            bench::run(&options, &flag, &mut |progress| match progress {
-                Progress::Round(round) => {
-                    out::note(format_args!("round {}: {:.3} H/s", round.round, round.rate));
-                }
-                Progress::WithLess { side_by_side } => {
-                    out::note(format_args!("with less memory, {side_by_side} at a time:"));
-                }
-            })
-        };
-        let ran = tokio::task::spawn_blocking(run).await;
-        ran.map_err(|error| Failure::at("bench", error))?
-            .map_err(|error| Failure::at("bench", error))
+    let config = config(args)?;
+    if !config.gpu.is_empty() {
+        return bench_devices(args, &config, options);
+    }
+    let report = measured(move |stop| {
+        bench::run(&options, stop, &mut |progress| match progress {
+            Progress::Round(round) => note_round(round),
+            Progress::WithLess { side_by_side } => {
+                out::note(format_args!("with less memory, {side_by_side} at a time:"));
+            }
+        })
     })?;
     match &args.bench.json {
         Some(path) => write_json(path, &report)?,
@@ -263,11 +255,82 @@ fn bench(args: &MineArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Each graphics processor alone, then all of them and the processor together.
+#[cfg(feature = "gpu")]
+fn bench_devices(args: &MineArgs, config: &Config, options: BenchOptions) -> Result<(), Failure> {
+    use shoal_miner::CpuBackend;
+    use shoal_miner::backend::{Backend, gpu};
+
+    let config = config.clone();
+    let reports = measured(move |stop| {
+        let devices = || {
+            let (devices, taken_kib) = gpu::backends(&config).map_err(|error| error.to_string())?;
+            Ok::<_, String>((devices, taken_kib))
+        };
+        let mut run = |backends: Vec<Box<dyn Backend>>| {
+            let names: Vec<_> = backends.iter().map(|backend| backend.name()).collect();
+            out::note(format_args!("{}:", names.join(" and ")));
+            bench::run_backends(backends, config.memory_kib, &options, stop, &mut note_round)
+                .map_err(|error| error.to_string())
+        };
+        let mut reports = Vec::new();
+        let (alone, taken_kib) = devices()?;
+        for device in alone {
+            reports.push(run(vec![device])?);
+        }
+        let mut cpu = config.cpu_options();
+        if taken_kib > 0 {
+            let budget = cpu.budget_kib.map_or_else(Budget::of_machine, Budget::of_kib);
+            cpu.budget_kib = Some(budget.usable_kib().saturating_sub(taken_kib));
+        }
+        let mut together = devices()?.0;
+        together.push(Box::new(CpuBackend::new(&cpu).map_err(|error| error.to_string())?));
+        reports.push(run(together)?);
+        Ok::<_, String>(reports)
+    })?;
+    match &args.bench.json {
+        Some(path) => write_json(path, &reports)?,
+        None => reports.iter().try_for_each(out::line)?,
+    }
+    Ok(())
+}
+
+/// Settings that name a device are refused before.
+#[cfg(not(feature = "gpu"))]
+fn bench_devices(_: &MineArgs, _: &Config, _: BenchOptions) -> Result<(), Failure> {
+    unreachable!("settings name no device in a build without them")
+}
+
+fn note_round(round: &Round) {
+    out::note(format_args!("round {}: {:.3} H/s", round.round, round.rate));
+}
+
+/// Runs a measurement on a thread of its own; signals stop it.
+fn measured<R: Send + 'static, E: std::fmt::Display + Send + 'static>(
+    run: impl FnOnce(&AtomicBool) -> Result<R, E> + Send + 'static,
+) -> Result<R, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    runtime()?.block_on(async {
+        let (asked, mut stopped) = watch::channel(false);
+        on_signals(Arc::new(asked))?;
+        let flag = Arc::clone(&stop);
+        tokio::spawn(async move {
+            let _ = stopped.wait_for(|&stop| stop).await;
+            flag.store(true, Ordering::Release);
+        });
+        let ran = tokio::task::spawn_blocking(move || run(&stop)).await;
+        ran.map_err(|error| Failure::at("bench", error))?
+            .map_err(|error| Failure::at("bench", error))
+    })
+}
+
 /// The processor's share of the settings, by the same rules as for mining.
 fn cpu_options(args: &MineArgs) -> Result<CpuOptions, Failure> {
-    let config = settings(args).resolve();
-    let config = config.map_err(|error| Failure::at("mine", error).code(WRONG_SETTINGS))?;
-    Ok(config.cpu_options())
+    Ok(config(args)?.cpu_options())
+}
+
+fn config(args: &MineArgs) -> Result<Config, Failure> {
+    settings(args).resolve().map_err(|error| Failure::at("mine", error).code(WRONG_SETTINGS))
 }
 
 fn doctor(args: &MineArgs) -> Result<(), Failure> {

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod api;
+#[cfg(feature = "gpu")]
+mod gpu;
 mod node;
 mod pool;
 

@@ -9,7 +9,7 @@ use shoal_testpool::{Event, Faults, Rules, TestPool, VardiffRules};
 
 use crate::{LONG, Running, small};
 
-fn for_pool(pool: &TestPool) -> Settings {
+pub(crate) fn for_pool(pool: &TestPool) -> Settings {
     Settings {
         pool: Some(pool.url()),
         address: Some(sample(1, Network::Main)),
@@ -20,7 +20,7 @@ fn for_pool(pool: &TestPool) -> Settings {
 
 /// Shares of difficulty 200, so that one is found every few milliseconds and not all the time. A
 /// machine that is busy with other things makes no share stale.
-fn rules() -> Rules {
+pub(crate) fn rules() -> Rules {
     Rules { difficulty: 200, template_grace: LONG, supersede_grace: LONG, ..Rules::small() }
 }
 

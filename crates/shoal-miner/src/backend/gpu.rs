@@ -1,0 +1,386 @@
+//! A graphics processor as a backend: nonblocking, its tags never trusted.
+//!
+//! A lost device is given up and opened again, after longer and longer pauses; nonces under way
+//! are tried again then. Others go on meanwhile.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use shoal_gpu::{Adapter, Device, DeviceOptions, GpuError, Tried};
+use shoal_pow::{Challenge, Target};
+
+use super::{
+    Backend, BackendError, Calls, Capabilities, Fence, Hashes, Interrupt, Lease, Queue, Report,
+    Sink, Telemetry, Worker,
+};
+use crate::config::Config;
+use crate::work::{Handover, Work};
+
+/// How a device is used.
+#[derive(Clone, Debug)]
+pub struct GpuOptions {
+    /// The backend's name.
+    pub name: String,
+    /// The device.
+    pub adapter: Adapter,
+    /// Memory of one hash.
+    pub memory_kib: u32,
+    /// Memory of the device to take; `None` for what there is of a card's, and for two hashes
+    /// where it is the machine's.
+    pub device_memory_kib: Option<u64>,
+}
+
+/// The device.
+pub struct GpuBackend {
+    options: GpuOptions,
+    device: Option<Device>,
+    sink: Option<Sink>,
+    queue: VecDeque<Held>,
+    /// The work the device has.
+    work: Option<Arc<Work>>,
+    lanes: u32,
+    memory_kib: u64,
+    kernel: String,
+    tried: u64,
+    hashes: Hashes,
+    retry: Option<Retry>,
+    cut: Arc<AtomicBool>,
+}
+
+impl Held {
+    /// The next nonce to try.
+    fn next(&mut self) -> Option<u64> {
+        let nonce =
+            if self.is_late { None } else { self.again.pop_front().or_else(|| self.left.next()) };
+        self.under_way.extend(nonce);
+        nonce
+    }
+
+    /// `true` where every nonce is done.
+    fn is_done(&self) -> bool {
+        self.under_way.is_empty()
+            && (self.is_late || (self.left.is_empty() && self.again.is_empty()))
+    }
+}
+
+/// A lease, with what is left of it and what is under way.
+struct Held {
+    lease: Lease,
+    left: Range<u64>,
+    /// Nonces that a lost device had under way.
+    again: VecDeque<u64>,
+    /// Begun and not done, in their order.
+    under_way: VecDeque<u64>,
+    /// Its hashes count as late: nobody waits for it.
+    is_late: bool,
+}
+
+/// A device to be opened again.
+struct Retry {
+    at: Instant,
+    pause: Duration,
+}
+
+/// The first pause before a lost device is opened again; each next one is twice as long.
+const PAUSE_FIRST: Duration = Duration::from_secs(1);
+/// Pauses beyond which a device is given up: those before take about a minute.
+const PAUSE_MAX: Duration = Duration::from_secs(32);
+
+impl GpuBackend {
+    /// A backend on a device, which is opened when the backend starts.
+    pub fn new(options: GpuOptions) -> Self {
+        Self {
+            options,
+            device: None,
+            sink: None,
+            queue: VecDeque::new(),
+            work: None,
+            lanes: 1,
+            memory_kib: 0,
+            kernel: String::new(),
+            tried: 0,
+            hashes: Hashes::default(),
+            retry: None,
+            cut: Arc::default(),
+        }
+    }
+
+    /// Opens the device, and takes its memory.
+    fn open(&mut self) -> Result<(), GpuError> {
+        let options = DeviceOptions {
+            memory_kib: self.options.device_memory_kib,
+            ..DeviceOptions::default()
+        };
+        let mut device = Device::open(&self.options.adapter, &options)?;
+        let nobody = Target::from_difficulty(0);
+        device.begin(&Challenge::new(b"no header yet", self.options.memory_kib, nobody)?)?;
+        self.lanes = device.lane_count();
+        self.memory_kib = device.memory_kib();
+        self.kernel = device.kernel();
+        self.device = Some(device);
+        self.work = None;
+        Ok(())
+    }
+
+    fn tell(&self, report: Report) {
+        if let Some(sink) = &self.sink {
+            sink.tell(report);
+        }
+    }
+
+    /// Goes on with the leases.
+    fn go(&mut self) -> Result<(), GpuError> {
+        let Some(device) = &mut self.device else { return Ok(()) };
+        self.queue.retain(|held| {
+            let is_past = held.lease.work.deadline.is_some_and(|at| at <= Instant::now());
+            !(held.is_done() || (is_past && held.under_way.is_empty()))
+        });
+        let Some(first) = self.queue.front() else { return Ok(()) };
+        // Another work waits until the hashes of this one are done.
+        let work = Arc::clone(&first.lease.work);
+        if self.work.as_ref().is_none_or(|now| !is_same(now, &work)) {
+            device.begin(&Challenge::new(&work.header, work.memory_kib, work.target)?)?;
+            self.work = Some(Arc::clone(&work));
+        }
+        let queue = &mut self.queue;
+        let is_past = work.deadline.is_some_and(|deadline| deadline <= Instant::now());
+        let tried = device.advance(|| {
+            let mut same = queue.iter_mut().filter(|held| is_same(&held.lease.work, &work));
+            if is_past { None } else { same.find_map(Held::next) }
+        })?;
+        for hash in tried {
+            self.done(hash);
+        }
+        Ok(())
+    }
+
+    /// Reports a nonce.
+    fn done(&mut self, Tried { nonce, tag }: Tried) {
+        let held = self.queue.iter_mut().find_map(|held| {
+            let place = held.under_way.iter().position(|under_way| *under_way == nonce)?;
+            held.under_way.remove(place);
+            Some((held.lease.id, held.is_late))
+        });
+        // Given up with its lease.
+        let Some((lease, is_late)) = held else { return };
+        self.tried += 1;
+        if is_late {
+            self.hashes.late += 1
+        } else {
+            self.hashes.counted += 1
+        }
+        if let Some(tag) = tag {
+            self.tell(Report::Found { lease, nonce, tag });
+        }
+        self.tell(Report::Done { lease, nonces: nonce..nonce + 1 });
+    }
+
+    /// Gives a failed device up, to be opened again.
+    fn put_aside(&mut self, error: &GpuError, pause: Duration) {
+        self.device = None;
+        for held in &mut self.queue {
+            held.again.append(&mut held.under_way);
+        }
+        self.tell(Report::Warning(format!("{error}; it is tried again in {pause:?}")));
+        self.retry = Some(Retry { at: Instant::now() + pause, pause });
+    }
+}
+
+impl Backend for GpuBackend {
+    fn name(&self) -> Arc<str> {
+        self.options.name.as_str().into()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            lanes: self.lanes.max(1),
+            device_memory_kib: Some(self.memory_kib),
+            calls: Calls::Nonblocking { poll: Duration::from_millis(2) },
+            queue: Queue::Append { depth: 2 },
+            trusted: false,
+            preemption: Some(2 * DeviceOptions::default().launch),
+        }
+    }
+
+    fn start(&mut self, sink: Sink, _stop: Arc<AtomicBool>) -> Result<(), BackendError> {
+        self.open().map_err(|error| BackendError::Device(error.to_string()))?;
+        self.sink = Some(sink);
+        Ok(())
+    }
+
+    fn assign(&mut self, lease: Lease) -> Result<(), BackendError> {
+        let (needed, has) = (lease.work.memory_kib, self.memory_kib);
+        if u64::from(needed) > has {
+            let has = u32::try_from(has).unwrap_or(u32::MAX);
+            return Err(BackendError::WorkTooLarge { needed, has });
+        }
+        Challenge::new(&lease.work.header, needed, lease.work.target)?;
+        let left = lease.nonces.clone();
+        let (again, under_way) = (VecDeque::new(), VecDeque::new());
+        self.queue.push_back(Held { lease, left, again, under_way, is_late: false });
+        Ok(())
+    }
+
+    fn cancel(&mut self, handover: Handover) -> Result<(), BackendError> {
+        match handover {
+            Handover::Abandon => {
+                self.queue.clear();
+                if let Some(device) = &mut self.device {
+                    device.clear();
+                }
+            }
+            Handover::Finish => {
+                for held in &mut self.queue {
+                    held.is_late = true;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn fence(&mut self, _deadline: Instant) -> Result<Fence, BackendError> {
+        Ok(if self.queue.is_empty() { Fence::Idle } else { Fence::Busy })
+    }
+
+    fn poll(&mut self) -> Result<(), BackendError> {
+        if self.cut.load(Relaxed) {
+            return Err(BackendError::Stopped);
+        }
+        let failed = match &self.retry {
+            Some(retry) if Instant::now() < retry.at => return Ok(()),
+            Some(retry) => {
+                let pause = 2 * retry.pause;
+                let opened = self.open();
+                if opened.is_ok() {
+                    self.retry = None;
+                    self.tell(Report::Warning("the device works again".to_owned()));
+                }
+                opened.err().map(|error| (error, pause))
+            }
+            None => self.go().err().map(|error| (error, PAUSE_FIRST)),
+        };
+        match failed {
+            Some((error, pause)) if pause > PAUSE_MAX => {
+                Err(BackendError::Device(error.to_string()))
+            }
+            Some((error, pause)) => {
+                self.put_aside(&error, pause);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn take_hashes(&mut self) -> Hashes {
+        std::mem::take(&mut self.hashes)
+    }
+
+    fn telemetry(&self) -> Telemetry {
+        let worker = Worker {
+            side_by_side: self.lanes,
+            pages: "device".into(),
+            memory_kib: self.memory_kib,
+            hashes: self.tried,
+            ..Worker::default()
+        };
+        let leases = u32::try_from(self.queue.len()).unwrap_or(u32::MAX);
+        Telemetry { workers: vec![worker], leases, kernel: self.kernel.clone() }
+    }
+
+    fn interrupt(&self) -> Arc<dyn Interrupt> {
+        Arc::new(Cut(Arc::clone(&self.cut)))
+    }
+
+    fn stop(&mut self) {
+        self.queue.clear();
+        self.device = None;
+        self.sink = None;
+    }
+}
+
+/// Nothing here waits long: the next poll ends.
+struct Cut(Arc<AtomicBool>);
+
+impl Interrupt for Cut {
+    fn interrupt(&self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// `true` for the same work, eased for devices or not.
+fn is_same(one: &Work, other: &Work) -> bool {
+    one.id == other.id && one.target == other.target
+}
+
+/// Why devices cannot be chosen.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChoiceError {
+    /// No device has the name.
+    #[error("no device is called {name}; there are: {}", .there.join(", "))]
+    Unknown {
+        /// The name asked for.
+        name: String,
+        /// Every device.
+        there: Vec<String>,
+    },
+    /// No device at all.
+    #[error("there is no graphics device: no driver for Vulkan, Metal or DirectX 12 names one")]
+    None,
+}
+
+/// Devices by their names: parts of a name will do, and `cards` stands for every device that has
+/// memory of its own.
+///
+/// # Errors
+/// [`ChoiceError`].
+pub fn choose(names: &[String]) -> Result<Vec<Adapter>, ChoiceError> {
+    let all = shoal_gpu::adapters();
+    if all.is_empty() {
+        return Err(ChoiceError::None);
+    }
+    let mut chosen: Vec<usize> = Vec::new();
+    for name in names {
+        let wanted = name.to_lowercase();
+        let fits = |adapter: &Adapter| match wanted.as_str() {
+            "cards" => !adapter.kind.shares_memory(),
+            wanted => adapter.name.to_lowercase().contains(wanted),
+        };
+        let found: Vec<usize> = (0..all.len()).filter(|place| fits(&all[*place])).collect();
+        if found.is_empty() {
+            let there = all.iter().map(|adapter| adapter.name.clone()).collect();
+            return Err(ChoiceError::Unknown { name: name.clone(), there });
+        }
+        chosen.extend(found);
+    }
+    chosen.sort_unstable();
+    chosen.dedup();
+    Ok(chosen.into_iter().map(|place| all[place].clone()).collect())
+}
+
+/// A backend for each device of the settings, and the KiB they take of the machine's memory.
+///
+/// # Errors
+/// [`ChoiceError`].
+pub fn backends(config: &Config) -> Result<(Vec<Box<dyn Backend>>, u64), ChoiceError> {
+    if config.gpu.is_empty() {
+        return Ok((Vec::new(), 0));
+    }
+    let mut taken_kib = 0;
+    let mut backends: Vec<Box<dyn Backend>> = Vec::new();
+    for (number, adapter) in choose(&config.gpu)?.into_iter().enumerate() {
+        if adapter.kind.shares_memory() {
+            taken_kib += config.gpu_memory_kib.unwrap_or(2 * u64::from(config.memory_kib));
+        }
+        backends.push(Box::new(GpuBackend::new(GpuOptions {
+            name: format!("gpu{number}"),
+            adapter,
+            memory_kib: config.memory_kib,
+            device_memory_kib: config.gpu_memory_kib,
+        })));
+    }
+    Ok((backends, taken_kib))
+}
