@@ -148,7 +148,7 @@ impl Picture {
 
     /// The picture in the language of Graphviz.
     pub fn dot(&self) -> String {
-        let mut text = String::from("digraph graph {\n  node [shape=box, style=rounded];\n");
+        let mut text = String::from("digraph {\n  node [shape=box, style=rounded];\n");
         let quoted =
             |text: &str| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
         for (at, spot) in self.nodes.iter().enumerate() {
