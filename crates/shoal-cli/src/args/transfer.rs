@@ -42,7 +42,7 @@ pub(crate) struct ImportArgs {
     #[arg(long, value_enum, default_value_t)]
     pub(crate) header: Header,
     /// Types of columns: auto, text, or NAME=TYPE,... for some of them. TYPE is integer, real, text
-    /// or any
+    /// or any. A virtual table takes the texts of a CSV file as texts but for these columns
     #[arg(long, default_value = "auto")]
     pub(crate) types: String,
     /// Commit every so many rows, so that an error keeps those before

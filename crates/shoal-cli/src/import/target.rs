@@ -82,9 +82,10 @@ pub(super) fn prepare(
                 let why = format_args!("the virtual table {name} cannot be opened");
                 return Err(Failure::at(job.place, why));
             }
-            // Its module takes values as they are.
-            let names = columns.iter().map(|row| (query::text(&row[1]), Type::Any));
-            existing(connection, job, source, names.collect(), true)?
+            let names: Vec<String> = columns.iter().map(|row| query::text(&row[1])).collect();
+            // Its module takes values as they are: no affinity, and --types alone makes numbers.
+            let kinds = chosen(job, &names, vec![Type::Any; names.len()])?;
+            existing(connection, job, source, names.into_iter().zip(kinds).collect(), true)?
         }
         Some(object) => {
             let name = object.name();

@@ -118,6 +118,23 @@ fn rows_are_imported_into_virtual_tables() {
 }
 
 #[test]
+fn types_make_numbers_for_a_virtual_table() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    let make = "CREATE VIRTUAL TABLE page USING vec0(meaning float[2], year integer, lang text)";
+    shoal(path, &["sql", "v.db", make]).ok();
+    std::fs::write(path.join("p.csv"), "meaning,year,lang\n\"[1,2]\",2024,7\n").unwrap();
+    let error = shoal(path, &["import", "p.csv", "v.db", "page", "--header", "yes"]).error();
+    assert!(error.contains("Expected integer"), "{error}");
+    let types = ["import", "p.csv", "v.db", "page", "--header", "yes", "--types", "year=integer"];
+    shoal(path, &types).ok();
+    let asked = "SELECT year, typeof(lang) FROM page WHERE meaning MATCH '[1,2]' AND k = 1";
+    assert_eq!(shoal(path, &["sql", "--format", "list", "v.db", asked]).ok(), "2024|text\n");
+    let error = shoal(path, &["import", "p.csv", "v.db", "page", "--types", "age=integer"]).error();
+    assert!(error.contains("a column that is not there: age"), "{error}");
+}
+
+#[test]
 fn virtual_tables_are_recovered() {
     let dir = searchable();
     let path = dir.path();
