@@ -1,6 +1,7 @@
 //! The command line as types: its words, and their help. Does nothing.
 
 pub(crate) mod cypher;
+pub(crate) mod exchange;
 pub(crate) mod graph;
 pub(crate) mod mine;
 pub(crate) mod password;
@@ -70,6 +71,20 @@ pub(crate) enum Verb {
     Dump(DumpArgs),
     /// Copy a database while others use it
     Backup(BackupArgs),
+    /// Print what differs between two databases: as SQL, JSON, or a changeset
+    Diff(exchange::DiffDatabasesArgs),
+    /// Apply a changeset or patchset to a database
+    Apply(exchange::ApplyArgs),
+    /// Print, invert, join and rebase changesets
+    #[command(subcommand)]
+    Changeset(exchange::ChangesetVerb),
+    /// Merge two descendants of one database, cell by cell
+    Merge(exchange::MergeDatabasesArgs),
+    /// Let git show and merge databases and documents
+    GitInstall(exchange::GitInstallArgs),
+    /// Run by git: see git-install
+    #[command(subcommand, hide = true)]
+    GitDriver(exchange::GitDriverVerb),
     /// Save what is left of a damaged database
     Recover(RecoverArgs),
     /// Seal a database: encrypt every page

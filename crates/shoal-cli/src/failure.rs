@@ -54,3 +54,13 @@ impl From<io::Error> for Failure {
         Self::at("stdout", error)
     }
 }
+
+/// Output that could not be written is told of as such; other faults in their own words.
+impl From<shoal_diff::Error> for Failure {
+    fn from(error: shoal_diff::Error) -> Self {
+        match error {
+            shoal_diff::Error::Io(error) => error.into(),
+            error => Self::new(error),
+        }
+    }
+}

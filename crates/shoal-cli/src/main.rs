@@ -6,6 +6,7 @@ mod args;
 mod backup;
 mod document;
 mod dump;
+mod exchange;
 mod failure;
 mod import;
 mod keys;
@@ -39,6 +40,12 @@ fn main() -> ExitCode {
         Verb::Export(args) => verbs::export::run(args),
         Verb::Dump(args) => verbs::dump::run(args),
         Verb::Backup(args) => verbs::backup::run(args),
+        Verb::Diff(args) => verbs::diff::run(args),
+        Verb::Apply(args) => verbs::apply::run(args),
+        Verb::Changeset(verb) => verbs::changeset::run(verb),
+        Verb::Merge(args) => verbs::merge::run(args),
+        Verb::GitInstall(args) => verbs::git_install::run(args),
+        Verb::GitDriver(verb) => verbs::git_driver::run(verb),
         Verb::Recover(args) => verbs::recover::run(args),
         Verb::Encrypt(args) => verbs::encrypt::run(args),
         Verb::Decrypt(args) => verbs::decrypt::run(args),

@@ -1,6 +1,6 @@
 //! Definitions in two files, and the steps from one schema to the other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use shoal_sql::{Connection, Value};
 
@@ -71,13 +71,9 @@ impl Object {
 #[derive(Default)]
 pub(crate) struct Definitions {
     pub(crate) objects: Vec<Object>,
+    /// The names of shadow tables, in lower case.
+    shadows: BTreeSet<String>,
 }
-
-/// Endings of the names of tables behind virtual tables: FTS3 to 5, R-Tree.
-const SHADOWS: [&str; 12] = [
-    "data", "idx", "content", "docsize", "config", "segments", "segdir", "stat", "node", "rowid",
-    "parent", "vocab",
-];
 
 impl Definitions {
     /// Reads the definitions, without SQLite's own tables and those `is_left_out` names.
@@ -87,7 +83,7 @@ impl Definitions {
     ) -> Result<Definitions, Error> {
         let sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL \
                    ORDER BY rowid";
-        let objects = query(connection, sql)?
+        let objects: Vec<Object> = query(connection, sql)?
             .into_iter()
             .map(|row| {
                 let mut texts = row.iter().map(text);
@@ -96,7 +92,11 @@ impl Definitions {
             })
             .filter(|object| !object.name.starts_with("sqlite_") && !is_left_out(&object.table))
             .collect();
-        Ok(Definitions { objects })
+        let schema = connection.schema()?;
+        let names = objects.iter().map(|object| &object.table);
+        let shadows = names.filter(|table| schema.shadow_owner(table).is_some());
+        let shadows = shadows.map(|table| table.to_ascii_lowercase()).collect();
+        Ok(Definitions { objects, shadows })
     }
 
     pub(crate) fn find(&self, kind: &str, name: &str) -> Option<&Object> {
@@ -114,12 +114,7 @@ impl Definitions {
 
     /// True for a table that a virtual table of this file keeps its content in.
     pub(crate) fn is_shadow(&self, table: &str) -> bool {
-        let lower = table.to_ascii_lowercase();
-        self.tables().filter(|object| object.is_virtual()).any(|object| {
-            let rest = lower.strip_prefix(&object.name.to_ascii_lowercase());
-            let suffix = rest.and_then(|rest| rest.strip_prefix('_'));
-            suffix.is_some_and(|suffix| SHADOWS.contains(&suffix))
-        })
+        self.shadows.contains(&table.to_ascii_lowercase())
     }
 }
 

@@ -8,6 +8,7 @@ mod bench;
 mod browser;
 mod cypher;
 mod doc;
+mod exchange;
 mod keep;
 mod mine;
 mod password;

@@ -151,7 +151,7 @@ pub(crate) fn writable_table(schema: &Schema, name: &ObjectName) -> Result<Arc<T
             }
             if !schema.is_for_nested_writes()
                 && !schema.flags().writable_schema
-                && let Some(owner) = shadow_owner(schema, &table.name)
+                && let Some(owner) = schema.shadow_owner(&table.name)
             {
                 let what = format!("writing to {}, part of virtual table {owner}", table.name);
                 return Err(Error::unsupported(what, offset));
@@ -175,15 +175,6 @@ pub(crate) fn check_database(name: &ObjectName) -> Result<(), Error> {
         }),
         _ => Ok(()),
     }
-}
-
-/// The virtual table that keeps its data in a table of that name.
-fn shadow_owner<'s>(schema: &'s Schema, table: &str) -> Option<&'s str> {
-    let (owner, _) = table.rsplit_once('_')?;
-    schema.objects().iter().find_map(|object| match object {
-        Object::Virtual(known) if known.name().eq_ignore_ascii_case(owner) => Some(known.name()),
-        _ => None,
-    })
 }
 
 /// Asks the program whether rows may be inserted or deleted. Columns that are assigned to are asked

@@ -410,3 +410,33 @@ impl TableWrites<'_> {
         Ok(self.transaction.write_value(&mut blob.0, offset, bytes)?)
     }
 }
+
+impl Schema {
+    /// The virtual table of this schema that keeps content in the table called `table`: the name of
+    /// a shadow table is the virtual table's, `_`, and an ending of the module's
+    /// ([`TableModule::is_shadow`](super::TableModule::is_shadow)). Of modules unknown to the
+    /// connection, SQLite's own have the endings that SQLite gives them.
+    pub fn shadow_owner(&self, table: &str) -> Option<&str> {
+        self.objects.iter().find_map(|object| {
+            let Object::Virtual(owner) = object else { return None };
+            let (start, rest) = table.split_at_checked(owner.name().len())?;
+            let suffix = rest.strip_prefix('_')?;
+            let is_shadow = match self.table_modules.named(owner.module()) {
+                Some(module) => module.is_shadow(suffix),
+                None => is_shadow_in_sqlite(owner.module(), suffix),
+            };
+            (is_shadow && start.eq_ignore_ascii_case(owner.name())).then(|| owner.name())
+        })
+    }
+}
+
+/// True for the endings of shadow tables of SQLite's own modules.
+fn is_shadow_in_sqlite(module: &str, suffix: &str) -> bool {
+    let endings: &[&str] = match module.to_ascii_lowercase().as_str() {
+        "fts3" | "fts4" => &["content", "docsize", "segdir", "segments", "stat"],
+        "fts5" => &["config", "content", "data", "docsize", "idx"],
+        "rtree" | "rtree_i32" | "geopoly" => &["node", "parent", "rowid"],
+        _ => &[],
+    };
+    endings.iter().any(|ending| ending.eq_ignore_ascii_case(suffix))
+}
