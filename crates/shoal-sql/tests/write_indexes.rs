@@ -108,6 +108,32 @@ fn a_unique_of_the_key_is_the_key_of_a_table_without_rowids() {
     }
 }
 
+/// Blobs joined to text, read as UTF-16 in whatever is computed of a row.
+#[test]
+fn what_a_row_computes_reads_blobs_as_utf_16() {
+    let mut connection = shoal(&SimVfs::new());
+    for sql in [
+        "PRAGMA encoding = 'UTF-16le'",
+        "CREATE TABLE t(a, v AS (a || 'x'), s AS (a || 'y') STORED, CHECK (hex(a || '') <> '6200'))",
+        "CREATE INDEX i ON t(v, s)",
+        "CREATE INDEX p ON t(a) WHERE CAST(a AS TEXT) = 'a'",
+        "INSERT INTO t(a) VALUES (x'6100'), (x'95959595'), (x'9595'), ('abc'), (35)",
+    ] {
+        run_shoal(&mut connection, sql).unwrap();
+    }
+    let check = |connection: &mut _, sql: &str, expect: &str| {
+        assert_eq!(run_shoal(connection, sql).unwrap(), [[expect.into()]], "{sql}");
+    };
+    check(&mut connection, "PRAGMA integrity_check", "ok");
+    check(&mut connection, "SELECT hex(s) FROM t WHERE v = 'ax'", "61007900");
+    assert!(run_shoal(&mut connection, "INSERT INTO t(a) VALUES (x'6200')").is_err());
+    run_shoal(&mut connection, "UPDATE t SET a = a || 'z' WHERE typeof(a) = 'blob'").unwrap();
+    check(&mut connection, "PRAGMA integrity_check", "ok");
+    check(&mut connection, "SELECT hex(s) FROM t WHERE v = 'azx'", "61007A007900");
+    run_shoal(&mut connection, "DELETE FROM t WHERE rowid < 4").unwrap();
+    check(&mut connection, "PRAGMA integrity_check", "ok");
+}
+
 /// Bytes that are no text, in an index by a function of text: the entry is found again.
 #[test]
 fn entries_of_no_text_are_found_in_utf_16() {

@@ -6,6 +6,7 @@ use crate::exec::Machine;
 use crate::functions::ScalarFunction;
 use crate::parse::ast;
 use crate::plan::{Code, Compiler, Reg};
+use crate::resolve::encoding::expr_in_utf16;
 use crate::resolve::tree::{self, ROWID};
 use crate::resolve::{Clause, Resolver};
 use crate::schema::{Schema, Table};
@@ -73,8 +74,11 @@ impl RowExpr {
             Place::Generated => Clause::Generated,
             _ => Clause::Where,
         };
-        let resolved = Resolver::new(schema).row_expr(table, expr, clause)?;
+        let mut resolved = Resolver::new(schema).row_expr(table, expr, clause)?;
         check(&resolved, expr.offset, place)?;
+        if let Some(order) = schema.utf16() {
+            expr_in_utf16(&mut resolved, order);
+        }
         if let tree::Expr::Const(value) = resolved {
             return Ok(RowExpr::Constant(value));
         }

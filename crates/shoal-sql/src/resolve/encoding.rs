@@ -16,6 +16,11 @@ pub(crate) fn in_utf16(query: &mut Query, order: ByteOrder) {
     Rewrite { order }.query(query);
 }
 
+/// Makes a resolved expression over one row an expression of a file whose text is UTF-16.
+pub(crate) fn expr_in_utf16(expr: &mut Expr, order: ByteOrder) {
+    Rewrite { order }.expr(expr);
+}
+
 #[derive(Clone, Copy)]
 struct Rewrite {
     order: ByteOrder,
