@@ -5,8 +5,16 @@ use std::io::{self, Write};
 use shoal_sql::{ValueRef, real_to_text};
 use shoal_stdx::hex;
 
+/// A character written by its number, and two marks that may stand in its place.
+type Marked = (char, &'static str, &'static str);
+
+const NUL: Marked = ('\0', "\\0", "\\000");
+const LINE_FEED: Marked = ('\n', "\\n", "\\012");
+const CARRIAGE_RETURN: Marked = ('\r', "\\r", "\\015");
+
 /// Writes the value as a literal. Infinite reals are written as numbers too large for a double; a
-/// text with a NUL or bytes outside UTF-8 is cast from its bytes.
+/// NUL in a text comes from `char(0)`, as the file's encoding has one; a text with bytes outside
+/// UTF-8 is cast from its bytes.
 pub fn literal(out: &mut impl Write, value: &ValueRef<'_>) -> io::Result<()> {
     match *value {
         ValueRef::Null => out.write_all(b"NULL"),
@@ -17,8 +25,8 @@ pub fn literal(out: &mut impl Write, value: &ValueRef<'_>) -> io::Result<()> {
         ValueRef::Real(value) => out.write_all(real_to_text(value).as_bytes()),
         ValueRef::Blob(bytes) => write!(out, "X'{}'", hex::encode(bytes)),
         ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
-            Ok(text) if !text.contains('\0') => write!(out, "'{}'", text.replace('\'', "''")),
-            _ => write!(out, "CAST(X'{}' AS TEXT)", hex::encode(bytes)),
+            Ok(text) => text_literal(out, text, &[NUL]),
+            Err(_) => write!(out, "CAST(X'{}' AS TEXT)", hex::encode(bytes)),
         },
     }
 }
@@ -27,31 +35,28 @@ pub fn literal(out: &mut impl Write, value: &ValueRef<'_>) -> io::Result<()> {
 /// from `replace(..., char(10))`.
 pub fn literal_on_a_line(out: &mut impl Write, value: &ValueRef<'_>) -> io::Result<()> {
     let ValueRef::Text(bytes) = *value else { return literal(out, value) };
-    let (feed, back) = (bytes.contains(&b'\n'), bytes.contains(&b'\r'));
-    let Some(text) = std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0')) else {
-        return literal(out, value);
-    };
-    if !feed && !back {
-        return literal(out, value);
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text_literal(out, text, &[LINE_FEED, CARRIAGE_RETURN, NUL]),
+        Err(_) => literal(out, value),
     }
-    let feed_mark = mark(text, "\\n", "\\012");
-    let back_mark = mark(text, "\\r", "\\015");
+}
+
+/// Writes a text in quotes, with marks for characters replaced when the literal is read.
+fn text_literal(out: &mut impl Write, text: &str, marked: &[Marked]) -> io::Result<()> {
     let mut quoted = text.replace('\'', "''");
     let (mut before, mut after) = (String::new(), String::new());
-    if feed {
-        quoted = quoted.replace('\n', &feed_mark);
-        before.push_str("replace(");
-        after = format!(",'{feed_mark}',char(10))");
-    }
-    if back {
-        quoted = quoted.replace('\r', &back_mark);
-        before.push_str("replace(");
-        after = format!(",'{back_mark}',char(13)){after}");
+    for &(character, first, second) in marked {
+        if text.contains(character) {
+            let mark = mark(text, first, second);
+            quoted = quoted.replace(character, &mark);
+            before.push_str("replace(");
+            after = format!(",'{mark}',char({})){after}", u32::from(character));
+        }
     }
     write!(out, "{before}'{quoted}'{after}")
 }
 
-/// A mark for line breaks, chosen to be absent from the text.
+/// A mark for a character, chosen to be absent from the text.
 fn mark(text: &str, first: &str, second: &str) -> String {
     if !text.contains(first) {
         return first.to_owned();
@@ -112,7 +117,8 @@ mod tests {
         check(ValueRef::Real(1.0), "1.0");
         check(ValueRef::Real(0.1 + 0.2), "0.30000000000000004");
         check(ValueRef::Text(b"it's"), "'it''s'");
-        check(ValueRef::Text(b"a\0b"), "CAST(X'610062' AS TEXT)");
+        check(ValueRef::Text(b"a\0b\n"), "replace('a\\0b\n','\\0',char(0))");
+        check(ValueRef::Text(b"\\0\0"), "replace('\\0\\000','\\000',char(0))");
         check(ValueRef::Text(&[0xff]), "CAST(X'ff' AS TEXT)");
         check(ValueRef::Int(i64::MIN), "(-9223372036854775807-1)");
     }
@@ -127,6 +133,7 @@ mod tests {
         check("a\nb", "replace('a\\nb','\\n',char(10))");
         check("a\\n\n", "replace('a\\n\\012','\\012',char(10))");
         check("a\r\n", "replace(replace('a\\r\\n','\\r',char(13)),'\\n',char(10))");
+        check("a\0\n", "replace(replace('a\\0\\n','\\0',char(0)),'\\n',char(10))");
         check("it's", "'it''s'");
     }
 

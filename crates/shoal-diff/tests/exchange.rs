@@ -291,6 +291,32 @@ fn a_difference_as_sql_makes_the_second_file_of_the_first() {
 }
 
 #[test]
+fn a_text_with_a_nul_is_the_same_text_in_every_encoding() {
+    for encoding in ["UTF-8", "UTF-16le", "UTF-16be"] {
+        let case = Case::new(0);
+        let table = format!("PRAGMA encoding = '{encoding}'; CREATE TABLE four (x, y);");
+        run_in_sqlite(&case.path("a"), &(table + "INSERT INTO four VALUES ('old' || char(0), 1);"));
+        case.copy("a", "b");
+        let sql = "UPDATE four SET x = char(0) || 'é\\0' || char(0, 10, 0);
+            INSERT INTO four VALUES (char(0), 'it''s' || char(0));";
+        run_in_sqlite(&case.path("b"), sql);
+        let (mut a, mut b) = (open(&case.path("a")), open(&case.path("b")));
+        let mut text = SqlText::new(Vec::new());
+        shoal_diff::diff(&mut a, &mut b, &DiffOptions::default(), &mut text).unwrap();
+        let text = String::from_utf8(text.finish().unwrap()).unwrap();
+        drop((a, b));
+        run_in_sqlite(&case.path("a"), &text);
+        let hex = |name: &str| -> Vec<String> {
+            let connection = rusqlite::Connection::open(case.path(name)).unwrap();
+            let sql = "SELECT typeof(x) || hex(x) || hex(y) FROM four ORDER BY rowid";
+            let mut statement = connection.prepare(sql).unwrap();
+            statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        };
+        assert_eq!(hex("a"), hex("b"), "{encoding}: {text}");
+    }
+}
+
+#[test]
 fn a_recorder_gives_what_a_session_gives() {
     for seed in 200..200 + rounds() {
         let mut case = Case::new(seed);
