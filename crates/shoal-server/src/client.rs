@@ -13,7 +13,7 @@ use shoal::{Access as FileAccess, Database, Environment};
 use shoal_pow::{Options, Search, Target};
 use shoal_sync::{Access, ConnectionId, DocumentId, Effect, Event, Fault, Limits, Role};
 use tokio::sync::{Semaphore, mpsc};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config, tungstenite};
 
 use crate::dial::{Dialler, Remote, Stream};
@@ -26,6 +26,8 @@ use crate::{Error, upgrade};
 /// The first pause before dialling again; it doubles up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+/// A connection of this age was not refused: the pauses begin again.
+const LASTING: Duration = Duration::from_secs(5);
 /// A server silent for this time after the dialling is away.
 const DIALLING: Duration = Duration::from_secs(15);
 /// The dearest stamp that is made for a server: in memory of each core, and in hashes.
@@ -156,7 +158,7 @@ impl Client {
                 let url = remote.socket_url(ticket.as_deref().map(|ticket| ("ticket", ticket)));
                 let why = match timeout(DIALLING, open(&dialler, &remote, &url, limits)).await {
                     Ok(Ok((socket, meter))) => {
-                        pause = FIRST_PAUSE;
+                        let began = Instant::now();
                         let peer = Peer {
                             connection: ConnectionId(number),
                             role: Role::Dialing,
@@ -164,6 +166,9 @@ impl Client {
                             refusal: None,
                         };
                         socket::run(engine.clone(), peer, socket, meter, || ()).await;
+                        if began.elapsed() >= LASTING {
+                            pause = FIRST_PAUSE;
+                        }
                         // The last words come before the end.
                         let _ = engine.ask(|_| ()).await;
                         "the connection ended".to_owned()

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
@@ -97,6 +97,27 @@ fn a_reader_finds_no_trace_of_foreign_documents() {
         let answer = ask("GET", "/api/documents", token, "");
         assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
     }
+}
+
+/// A server that refuses is dialled again after longer and longer pauses.
+#[test]
+fn a_refused_client_does_not_dial_in_a_loop() {
+    let dir = tempdir().unwrap();
+    prepare(dir.path());
+    let server = Server::with(dir.path(), &["--tokens", "tokens.json"]);
+    let mut client = Command::new(env!("CARGO_BIN_EXE_shoal"))
+        .args(["sync", "client.db", &format!("ws://{}/?token=none", server.address), ID])
+        .current_dir(dir.path())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(4));
+    client.kill().unwrap();
+    let said = client.wait_with_output().unwrap().stderr;
+    let said = String::from_utf8(said).unwrap();
+    // A quarter of a second, a half, one, two.
+    let count = said.matches("connected to").count();
+    assert!((2..=5).contains(&count), "{count} connections: {said}");
 }
 
 /// A token that was taken back stays so, whoever makes others at the same time.
