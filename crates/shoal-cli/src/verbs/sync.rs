@@ -51,7 +51,13 @@ pub(crate) fn run(args: &SyncArgs) -> Result<(), Failure> {
                 }
                 Some(ClientNews::Disconnected { why }) if args.once => {
                     client.stop().await;
-                    return Err(Failure::at(shown, told.unwrap_or(why)));
+                    let why = told.unwrap_or(why);
+                    let is_unpaid = why == Fault::Unpaid.to_string();
+                    let failure = Failure::at(shown, why);
+                    return Err(match is_unpaid {
+                        true => failure.hint("with --pay this machine works for admission"),
+                        false => failure,
+                    });
                 }
                 Some(ClientNews::Disconnected { why }) => {
                     out::note(format_args!("{shown}: {why}; trying again"));

@@ -225,6 +225,7 @@ fn admission_is_paid_by_work() {
     let server = Server::with(dir.path(), &price);
     let error = run(&["sync", "mine.db", &server.url(), ID, "--once"]).error();
     assert!(error.contains("admission is paid by work"), "{error}");
+    assert!(error.contains("--pay"), "{error}");
     run(&["sync", "mine.db", &server.url(), ID, "--once", "--pay"]).ok();
     let host = format!("Host: {}", server.address);
     let metrics = server.ask(&["GET /metrics HTTP/1.1", &host], "");
