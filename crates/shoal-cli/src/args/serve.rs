@@ -26,8 +26,8 @@ Examples:
   shoal serve app.db --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem
   shoal serve app.db --admission admission.key --anyone read")]
 pub(crate) struct ServeArgs {
-    /// The database; a missing one is created. Without DB: shoal.db, which in Shoal's source tree
-    /// begins with some real documents
+    /// The database; a missing one is created. Without DB: shoal.db, which begins with some real
+    /// documents where the source tree that it was built from is still there
     #[arg(value_name = "DB")]
     pub(crate) database: Option<PathBuf>,
     /// The address and port
@@ -49,7 +49,7 @@ pub(crate) struct ServeArgs {
     /// Ask a server of yours about each document: POST of token and document, answer of rights
     #[arg(long, value_name = "URL", conflicts_with = "tokens")]
     pub(crate) ask: Option<String>,
-    /// What anyone may do who brings nothing [default: write; with --admission none]
+    /// What anyone may do who brings nothing [default: write, or none with --admission]
     #[arg(long, value_enum, conflicts_with_all = ["tokens", "ask"])]
     pub(crate) anyone: Option<Anyone>,
     /// Admit strangers by work; the file has the key of tickets, and is made if it is missing

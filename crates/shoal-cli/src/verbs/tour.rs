@@ -129,14 +129,16 @@ fn heads(info: &str) -> Option<serde_json::Value> {
     info.get("heads").filter(|heads| heads.as_array().is_some_and(|list| !list.is_empty())).cloned()
 }
 
-/// `testdata/` as named, below the current folder, or in the source tree this was built from.
+/// `testdata/` as named, below the current folder if Shoal's documents are in it, or in the source
+/// tree this was built from.
 pub(crate) fn find_testdata(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let built_from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
     let places = match named {
         Some(named) => vec![named.to_owned()],
         None => vec![PathBuf::from("testdata"), built_from],
     };
-    places.iter().find_map(|place| place.canonicalize().ok()).ok_or_else(|| {
+    let is_ours = |place: &&PathBuf| named.is_some() || place.join("automerge/documents").is_dir();
+    places.iter().filter(is_ours).find_map(|place| place.canonicalize().ok()).ok_or_else(|| {
         Failure::at(places[0].display(), "no such folder")
             .hint("run the tour in Shoal's source tree, or name its testdata with --testdata")
     })

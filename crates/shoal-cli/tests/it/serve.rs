@@ -158,11 +158,12 @@ fn the_port_knows_whom_it_speaks_to() {
     assert!(!dir.path().join("x.db").exists());
 }
 
-/// `shoal serve` alone, in Shoal's source tree: documents to look at, there again at the next
-/// start.
+/// `shoal serve` alone, near Shoal's source tree: documents to look at, there again at the next
+/// start, also in a folder that has test data of something else.
 #[test]
 fn without_a_database_there_are_samples() {
     let dir = tempdir().unwrap();
+    fs::create_dir(dir.path().join("testdata")).unwrap();
     for _ in 0..2 {
         let mut child = Command::new(env!("CARGO_BIN_EXE_shoal"))
             .args(["serve", "--listen", "127.0.0.1:0"])
