@@ -216,7 +216,9 @@ pub(crate) fn query(database: &mut Database, sql: &str) -> Result<Json, QueryErr
             break;
         }
         let values = row.values().map(|value| {
-            let value = show(value, room.clamp(VALUE_MIN, VALUE_MAX));
+            let longest = room.clamp(VALUE_MIN, VALUE_MAX);
+            is_cut |= matches!(value, ValueRef::Text(text) if text.len() > longest);
+            let value = show(value, longest);
             room = room.saturating_sub(value.as_str().map_or(0, str::len) + size_of::<Json>());
             value
         });
@@ -232,7 +234,9 @@ fn show(value: ValueRef<'_>, longest: usize) -> Json {
         ValueRef::Int(number) => json!(number),
         ValueRef::Real(number) => json!(number),
         ValueRef::Text(text) => {
-            json!(String::from_utf8_lossy(&text[..text.len().min(longest)]))
+            let shown = &text[..text.len().min(longest)];
+            let more = if shown.len() < text.len() { "..." } else { "" };
+            json!(format!("{}{more}", String::from_utf8_lossy(shown)))
         }
         ValueRef::Blob(bytes) => {
             let shown = &bytes[..bytes.len().min(64)];
@@ -264,5 +268,8 @@ mod tests {
         let whole = query(&mut database, "VALUES (1, 'a'), (2, 'b')").expect("two rows");
         assert_eq!(whole["rows"], json!([[1, "a"], [2, "b"]]));
         assert_eq!(whole["is_cut"], false);
+        let long = query(&mut database, "SELECT printf('%.70000c', 'a')").expect("one row");
+        assert_eq!(long["is_cut"], true);
+        assert!(long["rows"][0][0].as_str().is_some_and(|text| text.ends_with("a...")));
     }
 }

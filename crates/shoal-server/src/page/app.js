@@ -213,7 +213,7 @@ async function run(event) {
       return line;
     }));
     $("rows").hidden = false;
-    if (is_cut) $("failure").textContent = `only the first ${rows.length} rows are shown`;
+    if (is_cut) $("failure").textContent = `only a part is shown, of ${rows.length} rows`;
   } catch (error) {
     $("failure").textContent = error.message;
   }
