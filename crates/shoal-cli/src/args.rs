@@ -3,6 +3,7 @@
 pub(crate) mod cypher;
 pub(crate) mod exchange;
 pub(crate) mod graph;
+pub(crate) mod ledger;
 pub(crate) mod mine;
 pub(crate) mod password;
 pub(crate) mod serve;
@@ -80,6 +81,9 @@ pub(crate) enum Verb {
     Changeset(exchange::ChangesetVerb),
     /// Merge two descendants of one database, cell by cell
     Merge(exchange::MergeDatabasesArgs),
+    /// Sign history in a database, and verify it
+    #[command(subcommand)]
+    Ledger(ledger::LedgerVerb),
     /// Let git show and merge databases and documents
     GitInstall(exchange::GitInstallArgs),
     /// Run by git: see git-install

@@ -64,3 +64,9 @@ impl From<shoal_diff::Error> for Failure {
         }
     }
 }
+
+impl From<shoal_trust::Error> for Failure {
+    fn from(error: shoal_trust::Error) -> Self {
+        Self::new(error)
+    }
+}

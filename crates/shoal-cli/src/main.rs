@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         Verb::Apply(args) => verbs::apply::run(args),
         Verb::Changeset(verb) => verbs::changeset::run(verb),
         Verb::Merge(args) => verbs::merge::run(args),
+        Verb::Ledger(verb) => verbs::ledger::run(verb),
         Verb::GitInstall(args) => verbs::git_install::run(args),
         Verb::GitDriver(verb) => verbs::git_driver::run(verb),
         Verb::Recover(args) => verbs::recover::run(args),

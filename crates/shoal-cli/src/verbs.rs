@@ -19,6 +19,7 @@ pub(crate) mod graph;
 pub(crate) mod hash_password;
 pub(crate) mod import;
 pub(crate) mod keys;
+pub(crate) mod ledger;
 pub(crate) mod merge;
 pub(crate) mod mine;
 pub(crate) mod recover;

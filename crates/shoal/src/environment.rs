@@ -50,7 +50,7 @@ impl Environment {
     }
 
     /// Milliseconds since 1970-01-01 UTC.
-    pub(crate) fn now_ms(&self) -> i64 {
+    pub fn now_ms(&self) -> i64 {
         self.clock.unix_ms()
     }
 

@@ -10,6 +10,7 @@ mod cypher;
 mod doc;
 mod exchange;
 mod keep;
+mod ledger;
 mod mine;
 mod password;
 mod serve;

@@ -1,0 +1,23 @@
+//! A ledger: signed, append-only history in tables of a database.
+//!
+//! Each writer has a chain of entries, each signed with Ed25519 over its predecessor, its number,
+//! its time, its kind, its payload and the heads of other chains the writer saw: the chains make a
+//! graph that two copies of a database can join. [`Ledger::append`] adds an entry,
+//! [`Ledger::import`] takes those of another copy, [`Ledger::verify`] says what holds, what does
+//! not, and what one file cannot tell. [`merkle`] proves that an entry is under a head, and that a
+//! head continues another.
+
+#![forbid(unsafe_code)]
+
+mod entry;
+mod error;
+mod ledger;
+pub mod merkle;
+mod payload;
+mod verify;
+
+pub use entry::{Entry, Hash, Signer, WriterId, writer_of};
+pub use error::Error;
+pub use ledger::{Ledger, NewEntry};
+pub use payload::{Admission, Head, Join, Payload, Revocation, Rotation, SignedChanges};
+pub use verify::{Fault, FaultKind, Report, Unknown, VerifyOptions};
