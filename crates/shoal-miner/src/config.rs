@@ -262,8 +262,8 @@ pub struct Config {
     pub isa: Option<String>,
     /// Graphics processors by parts of their names; `cards` for all with memory of their own.
     pub gpu: Vec<String>,
-    /// Memory to take on each, in KiB; `None` for what there is of a card's, and for two hashes
-    /// where it is the machine's.
+    /// Memory to take on each, in KiB; `None` for all of a card's, and for two hashes of memory
+    /// shared with the machine.
     pub gpu_memory_kib: Option<u64>,
     /// Memory budget, in KiB; `None` asks the machine.
     pub memory_budget_kib: Option<u64>,

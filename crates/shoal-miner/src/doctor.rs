@@ -82,7 +82,7 @@ pub fn examine(options: &CpuOptions) -> Diagnosis {
     diagnosis
 }
 
-/// The graphics processors, each with the memory it would take and whether its tags are right.
+/// The graphics processors, each with its memory, opened and tried.
 #[cfg(feature = "gpu")]
 fn devices(options: &CpuOptions) -> Vec<Finding> {
     let found = shoal_gpu::adapters();

@@ -36,7 +36,7 @@ pub enum MinerError {
     /// How many threads are best could not be found out.
     #[error(transparent)]
     Tune(#[from] TuneError),
-    /// A graphics processor that is not there was named.
+    /// No graphics processor has the name.
     #[cfg(feature = "gpu")]
     #[error(transparent)]
     Choice(#[from] crate::backend::gpu::ChoiceError),
@@ -363,7 +363,7 @@ async fn run(
     Ok(session.run(stop).await?)
 }
 
-/// The graphics processors of the settings. What they take of the machine's memory leaves the
+/// The graphics processors of the settings. Memory shared with the machine leaves the
 /// processor's budget.
 #[cfg(feature = "gpu")]
 fn devices(config: &Config, cpu: &mut CpuOptions) -> Result<Vec<Box<dyn Backend>>, MinerError> {
@@ -375,7 +375,7 @@ fn devices(config: &Config, cpu: &mut CpuOptions) -> Result<Vec<Box<dyn Backend>
     Ok(devices)
 }
 
-/// None: settings that name one are refused.
+/// None: settings with a name are refused.
 #[cfg(not(feature = "gpu"))]
 fn devices(_: &Config, _: &mut CpuOptions) -> Result<Vec<Box<dyn Backend>>, MinerError> {
     Ok(Vec::new())

@@ -29,8 +29,8 @@ pub struct GpuOptions {
     pub adapter: Adapter,
     /// Memory of one hash.
     pub memory_kib: u32,
-    /// Memory of the device to take; `None` for what there is of a card's, and for two hashes
-    /// where it is the machine's.
+    /// Memory of the device to take; `None` for all of a card's, and for two hashes of memory
+    /// shared with the machine.
     pub device_memory_kib: Option<u64>,
 }
 
@@ -67,15 +67,15 @@ impl Held {
     }
 }
 
-/// A lease, with what is left of it and what is under way.
+/// A lease, its nonces left and under way.
 struct Held {
     lease: Lease,
     left: Range<u64>,
-    /// Nonces that a lost device had under way.
+    /// Nonces lost with a device, to be tried again.
     again: VecDeque<u64>,
     /// Begun and not done, in their order.
     under_way: VecDeque<u64>,
-    /// Its hashes count as late: nobody waits for it.
+    /// Nobody waits for its hashes: they count as late.
     is_late: bool,
 }
 
@@ -87,11 +87,11 @@ struct Retry {
 
 /// The first pause before a lost device is opened again; each next one is twice as long.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
-/// Pauses beyond which a device is given up: those before take about a minute.
+/// The longest pause; the device is given up after it, about a minute after the first fault.
 const PAUSE_MAX: Duration = Duration::from_secs(32);
 
 impl GpuBackend {
-    /// A backend on a device, which is opened when the backend starts.
+    /// A backend on a device; [`Backend::start`] opens the device.
     pub fn new(options: GpuOptions) -> Self {
         Self {
             options,
@@ -332,7 +332,7 @@ pub enum ChoiceError {
     None,
 }
 
-/// Devices by their names: parts of a name will do, and `cards` stands for every device that has
+/// Devices by their names: parts of a name will do, and `cards` stands for every device with
 /// memory of its own.
 ///
 /// # Errors

@@ -83,8 +83,8 @@ fn a_device_alone_finds_every_solution_of_every_work() {
             assert_eq!(found.get(&nonce).copied(), expect.map(|s| s.tag), "nonce {nonce}");
         }
     }
-    // A work is replaced in its midst: the next one is right, and nothing of the first is lost
-    // that was to be finished.
+    // A work is replaced in its midst: the next one is right, and nothing of a first one to be
+    // finished is lost.
     for (id, handover) in [(10, Handover::Abandon), (12, Handover::Finish)] {
         engine.assign(work(id, b"replaced soon", 256, 0..1 << 40), Handover::Abandon).unwrap();
         std::thread::sleep(Duration::from_millis(300));
