@@ -125,7 +125,7 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// The references of lane 0 in the slices of the first pass that take them from positions, in the
+/// The references of lane 0 in the slices of the first pass with references by position, in the
 /// order of columns.
 pub(crate) fn known_references(plan: &Plan) -> Vec<u32> {
     let geometry = &plan.geometry;

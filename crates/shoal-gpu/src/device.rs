@@ -1,4 +1,4 @@
-//! A device at work: its memory, its programs, launches under way and what they found.
+//! A device at work: its memory, its programs, launches under way and their finds.
 
 mod adapter;
 mod program;
@@ -19,8 +19,8 @@ use program::Program;
 /// How a device is used.
 #[derive(Clone, Debug)]
 pub struct DeviceOptions {
-    /// Memory for blocks, in KiB. `None` takes what there is of a card's own memory, and enough
-    /// for two hashes where it is the machine's.
+    /// Memory for blocks, in KiB. `None` takes all of a card's own memory, and enough for two
+    /// hashes of memory shared with the machine.
     pub memory_kib: Option<u64>,
     /// Most hashes at a time.
     pub lane_max: u32,
@@ -54,7 +54,7 @@ pub enum GpuError {
         /// KiB there were.
         given: u64,
     },
-    /// The device's tags are not those of our own kernels.
+    /// The device's tags differ from our own kernels'.
     #[error("the device computes false tags")]
     FalseTags,
     /// The header does not fit the device's buffer.
@@ -70,7 +70,7 @@ pub enum GpuError {
     Challenge(#[from] shoal_pow::Error),
 }
 
-/// A nonce that was tried.
+/// A tried nonce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tried {
     /// The nonce.
@@ -108,7 +108,7 @@ struct Run {
 struct Launch {
     orders: Vec<Order>,
     begun: Instant,
-    /// Where its results are read, if hashes end in it.
+    /// Its results, if hashes end in this launch.
     results: Option<wgpu::Buffer>,
     state: Arc<AtomicU8>,
     /// Its hashes were given up.
@@ -122,7 +122,7 @@ const FAILED: u8 = 2;
 /// Launches given to the device at a time: one computes while the next is planned.
 const DEPTH: usize = 2;
 
-/// The challenge that every device is tried with when it is opened.
+/// Memory of the trial of each device at its opening.
 const TRIAL_KIB: u32 = 64;
 
 impl Device {
@@ -165,7 +165,7 @@ impl Device {
             run: None,
         };
         match this.try_out() {
-            // A driver may number the threads of a subgroup as it likes.
+            // Drivers number the threads of a subgroup in their own ways.
             Err(GpuError::FalseTags) if this.features.subgroup.take().is_some() => {
                 this.try_out()?
             }
@@ -235,8 +235,8 @@ impl Device {
         self.check()
     }
 
-    /// Goes on as far as it can without waiting: gives the device launches, with nonces that
-    /// `next` gives, and returns the nonces tried since the last call.
+    /// Goes on as far as it can without waiting: gives the device launches, with nonces
+    /// from `next`, and returns the nonces tried since the last call.
     ///
     /// # Errors
     /// [`GpuError`] when the driver refuses, or lost the device.
@@ -275,7 +275,7 @@ impl Device {
         Ok(tried)
     }
 
-    /// Gives up every hash under way, at once: what a launch computes besides is thrown away.
+    /// Gives up every hash under way, at once: results of launches under way are thrown away.
     pub fn clear(&mut self) {
         if let Some(run) = &mut self.run {
             run.lanes.clear();
@@ -285,7 +285,7 @@ impl Device {
         }
     }
 
-    /// Hashes under way, those of launches not read yet among them.
+    /// Hashes under way, hashes of launches not read yet among them.
     pub fn under_way(&self) -> usize {
         let ending = |run: &Run| {
             let blocks = run.lanes.shape().blocks;
@@ -316,7 +316,7 @@ impl Device {
         })
     }
 
-    /// What the programs use, for people.
+    /// Features in use, for people.
     pub fn kernel(&self) -> String {
         let width = if self.features.wide { "64-bit integers" } else { "pairs of 32 bits" };
         match self.features.subgroup {
@@ -356,16 +356,16 @@ impl Device {
 
 /// Columns of a device's first launch: a few milliseconds of a slow one.
 const FIRST_COLUMNS: u32 = 256;
-/// Columns below which a launch costs more than it computes.
+/// Fewest columns of a launch: with fewer, the launch itself takes most of the time.
 const COLUMNS_MIN: u32 = 16;
-/// Columns beyond which a launch is no longer noticed.
+/// Most columns of a launch: with more, nothing is gained.
 const COLUMNS_MAX: u32 = 1 << 16;
 
 impl Run {
     /// Fits the next launches to the time this one took.
     fn fit_columns(&mut self, launch: &Launch, limit: Duration) {
         let now = Instant::now();
-        // A launch begins when it was given, or when the one before it ended.
+        // A launch begins with its submission, or with the end of the one before.
         let begun = self.last_end.map_or(launch.begun, |end| end.max(launch.begun));
         self.last_end = Some(now);
         let took = now.saturating_duration_since(begun);
@@ -385,7 +385,7 @@ impl Launch {
         Self { orders, begun: Instant::now(), results, state, is_given_up: false }
     }
 
-    /// A function that marks the launch as done, to be called by the driver.
+    /// Marks the launch as done, for the driver to call.
     fn mark(&self) -> impl FnOnce(bool) + Send + 'static {
         let state = Arc::clone(&self.state);
         move |is_good| state.store(if is_good { DONE } else { FAILED }, Release)

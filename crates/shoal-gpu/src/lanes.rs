@@ -43,8 +43,8 @@ impl Shape {
     }
 
     /// Most lanes whose chunks fit when their phases are spread evenly, at the worst moment: when
-    /// the oldest ends, the next one is a share of a hash behind, and each counts the launch of
-    /// `launch_cost` it is in. 0 where not even one fits.
+    /// the oldest ends, the next one is a share of a hash behind, and each counts its launch of
+    /// `launch_cost`. 0 where not even one fits.
     fn fitting_lanes(&self, launch_cost: u64) -> u32 {
         let whole = self.whole_cost();
         let fits = |lanes: u32| {
@@ -70,7 +70,7 @@ const DEPENDENT_COST: u64 = 2;
 pub struct Order {
     /// The lane: its number of chunks lies at this place of [`Lanes::chunks`].
     pub lane: u32,
-    /// The first column, 0 for a hash that begins.
+    /// The first column, 0 at the beginning of a hash.
     pub first: u32,
     /// How many.
     pub count: u32,
@@ -78,19 +78,21 @@ pub struct Order {
     pub nonce: u64,
 }
 
-/// Hashes under way. A lane is a hash's place; its chunks are taken as it fills them, and given
+/// Hashes under way. A lane is a hash's place; its chunks are taken as they fill, and given
 /// back at its end.
 #[derive(Debug)]
 pub struct Lanes {
     shape: Shape,
     /// Under way, the oldest first.
     under_way: Vec<Order>,
-    /// Lane after lane, [`Shape::lane_chunks`] each; those of columns not reached mean nothing.
+    /// Lane after lane, [`Shape::lane_chunks`] each; chunks of columns not reached mean nothing.
     chunks: Vec<u32>,
     free_chunks: Vec<u32>,
     free_lanes: Vec<u32>,
-    /// Hashes that may begin now: grows with time, so that they do not begin together.
+    /// Hashes due to begin: grows with time, so that hashes begin one by one.
     credit: f64,
+    /// Most hashes at a time for launches of this cost: [`Shape::fitting_lanes`] of the last one.
+    fitting: (u64, u32),
 }
 
 impl Lanes {
@@ -106,6 +108,7 @@ impl Lanes {
             free_chunks: (0..shape.chunk_count).rev().collect(),
             free_lanes: (0..shape.lane_max).rev().collect(),
             credit: 1.0,
+            fitting: (0, 0),
         })
     }
 
@@ -136,11 +139,11 @@ impl Lanes {
     }
 
     /// Plans a launch: `columns` of each hash in the dependent half, and as many as take the same
-    /// time in the first. Begins hashes with the nonces that `next` gives. Empty when there is
+    /// time in the first. Begins hashes with nonces from `next`. Empty when there is
     /// nothing to do.
     ///
-    /// A hash that gets no chunks waits. What the oldest still needs is never given to another:
-    /// the oldest always ends, and what it gives back is enough for the next.
+    /// A hash without free chunks waits. Chunks for the rest of the oldest are kept for the oldest:
+    /// the oldest always ends, and its chunks are enough for the next.
     pub fn launch(&mut self, columns: u32, mut next: impl FnMut() -> Option<u64>) -> Vec<Order> {
         let Self { shape, .. } = *self;
         let budget = DEPENDENT_COST * u64::from(columns.max(1));
@@ -180,7 +183,11 @@ impl Lanes {
 
     /// Begins hashes, as many as are due.
     fn begin(&mut self, budget: u64, next: &mut impl FnMut() -> Option<u64>) {
-        let lanes = self.shape.fitting_lanes(budget).max(1);
+        // Launches mostly cost the same, and the count takes a sum for every number of lanes.
+        if self.fitting.0 != budget {
+            self.fitting = (budget, self.shape.fitting_lanes(budget).max(1));
+        }
+        let lanes = self.fitting.1;
         // Credit of one launch: over the time of a hash, every lane begins once.
         let share = f64::from(lanes) * budget as f64 / self.shape.whole_cost() as f64;
         let is_due = |this: &Self| this.credit >= 1.0 || this.under_way.is_empty();

@@ -1,16 +1,16 @@
 //! Argon2id on graphics processors, for proof of work: many hashes at a time, their memory in one
 //! pool of chunks, shifted in phase.
 //!
-//! A device's limit is the number of hashes that fit its memory, and each waits for it most of
-//! the time. A hash of one pass needs only the part of its memory that is filled: hashes begun
-//! one after the other, spread over the time of one, need little more than half of what they
-//! would need side by side ([`Lanes`]). The columns of the first half refer to others by
+//! A device's memory limits the number of hashes at a time, and each hash waits most of the time.
+//! A hash of one pass needs the filled part of its memory alone: hashes begun one after the other,
+//! spread over the time of one, need little more than half of the memory that hashes side by side
+//! would need ([`Lanes`]). The columns of the first half refer to others by
 //! position alone, the same ones in every hash: one table for all.
 //!
 //! `lanes` plans launches and knows no device; `shader` puts the programs together; `device`,
 //! behind the feature `wgpu`, runs them on Vulkan, Metal or DirectX 12. Nonces, header and target
-//! lie on the device, and what comes back are solutions. Never for keys: a passphrase would lie
-//! in a driver's memory, which nobody here can wipe.
+//! lie on the device, and solutions alone come back. Never for keys: a passphrase would lie in a
+//! driver's memory, beyond anybody's wipe.
 
 #![forbid(unsafe_code)]
 

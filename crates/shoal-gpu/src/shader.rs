@@ -1,8 +1,8 @@
-//! The programs of a device, put together for what it can do.
+//! The programs of a device, put together after its features.
 
 use std::fmt::Write as _;
 
-/// What the programs may use.
+/// Features of a device, for its programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Features {
     /// Integers of 64 bits.
@@ -44,7 +44,7 @@ pub(crate) fn source(features: Features) -> String {
     text
 }
 
-/// The pool's buffers, and the functions that choose between them.
+/// The pool's buffers, and the functions to choose between them.
 fn pools(count: u32) -> String {
     let mut text = String::new();
     for pool in 0..count {

@@ -318,13 +318,7 @@ pub fn run_backends(
     let lanes: u64 = status.backends.iter().map(|b| u64::from(b.capabilities.lanes.max(1))).sum();
     let device_memory_kib =
         status.backends.iter().filter_map(|backend| backend.capabilities.device_memory_kib).sum();
-    let runs = rounds(options, tell, &mut |gangs| {
-        let begun = Instant::now();
-        bench.hash(lanes * gangs, memory_kib)?;
-        let elapsed = begun.elapsed();
-        bench.check()?;
-        Ok((lanes * gangs, elapsed))
-    })?;
+    let runs = bench.rounds(options, lanes, memory_kib, tell)?;
     let named = |b: BackendStatus| format!("{} ({})", b.name, b.kernel);
     Ok(DeviceReport {
         schema_version: SCHEMA_VERSION,
@@ -524,13 +518,7 @@ fn backend(
 ) -> Result<Measured, BenchError> {
     let mut bench = EngineBench::start(options, stop)?;
     let lanes = (plan.threads * plan.side_by_side) as u64;
-    let runs = rounds(options, tell, &mut |gangs| {
-        let begun = Instant::now();
-        bench.hash(lanes * gangs, plan.memory_kib)?;
-        let elapsed = begun.elapsed();
-        bench.check()?;
-        Ok((lanes * gangs, elapsed))
-    })?;
+    let runs = bench.rounds(options, lanes, plan.memory_kib, tell)?;
     let workers = bench.workers();
     Ok((runs, workers))
 }
@@ -582,6 +570,23 @@ impl<'a> EngineBench<'a> {
             bench.wait(|event| matches!(event, Event::BackendReady { .. }))?;
         }
         Ok(bench)
+    }
+
+    /// Rounds of whole gangs of `lanes` hashes, by workers that stay.
+    fn rounds(
+        &mut self,
+        options: &BenchOptions,
+        lanes: u64,
+        memory_kib: u32,
+        tell: &mut dyn FnMut(&Round),
+    ) -> Result<Vec<Round>, BenchError> {
+        rounds(options, tell, &mut |gangs| {
+            let begun = Instant::now();
+            self.hash(lanes * gangs, memory_kib)?;
+            let elapsed = begun.elapsed();
+            self.check()?;
+            Ok((lanes * gangs, elapsed))
+        })
     }
 
     /// Has this many nonces tried.

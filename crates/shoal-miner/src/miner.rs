@@ -14,8 +14,6 @@ use crate::backend::gpu;
 use crate::board::{Board, Level, Lifecycle};
 use crate::config::{Config, ConfigError, Settings};
 use crate::engine::{Engine, EngineError, EngineOptions};
-#[cfg(feature = "gpu")]
-use crate::memory::Budget;
 use crate::pool::finished;
 use crate::session::{Session, SessionError};
 use crate::tune::{TuneError, TuneOptions, Tuned, autotune};
@@ -363,16 +361,10 @@ async fn run(
     Ok(session.run(stop).await?)
 }
 
-/// The graphics processors of the settings. Memory shared with the machine leaves the
-/// processor's budget.
+/// The graphics processors of the settings.
 #[cfg(feature = "gpu")]
 fn devices(config: &Config, cpu: &mut CpuOptions) -> Result<Vec<Box<dyn Backend>>, MinerError> {
-    let (devices, taken_kib) = gpu::backends(config)?;
-    if taken_kib > 0 {
-        let budget = cpu.budget_kib.map_or_else(Budget::of_machine, Budget::of_kib);
-        cpu.budget_kib = Some(budget.usable_kib().saturating_sub(taken_kib));
-    }
-    Ok(devices)
+    Ok(gpu::backends(config, cpu)?)
 }
 
 /// None: settings with a name are refused.

@@ -14,8 +14,6 @@ use shoal_miner::bench::{self, BenchKind, BenchOptions, Progress, Round};
 use shoal_miner::board::{Board, Level};
 use shoal_miner::config::{Config, Secret, Settings};
 use shoal_miner::doctor;
-#[cfg(feature = "gpu")]
-use shoal_miner::memory::Budget;
 use shoal_miner::miner::{Miner, MinerError};
 use shoal_miner::ui;
 use tokio::runtime::Runtime;
@@ -263,27 +261,19 @@ fn bench_devices(args: &MineArgs, config: &Config, options: BenchOptions) -> Res
 
     let config = config.clone();
     let reports = measured(move |stop| {
-        let devices = || {
-            let (devices, taken_kib) = gpu::backends(&config).map_err(|error| error.to_string())?;
-            Ok::<_, String>((devices, taken_kib))
-        };
-        let mut run = |backends: Vec<Box<dyn Backend>>| {
+        let run = |backends: Vec<Box<dyn Backend>>| {
             let names: Vec<_> = backends.iter().map(|backend| backend.name()).collect();
             out::note(format_args!("{}:", names.join(" and ")));
             bench::run_backends(backends, config.memory_kib, &options, stop, &mut note_round)
                 .map_err(|error| error.to_string())
         };
         let mut reports = Vec::new();
-        let (alone, taken_kib) = devices()?;
-        for device in alone {
+        let mut cpu = config.cpu_options();
+        let devices = |cpu: &mut CpuOptions| gpu::backends(&config, cpu).map_err(|e| e.to_string());
+        for device in devices(&mut cpu.clone())? {
             reports.push(run(vec![device])?);
         }
-        let mut cpu = config.cpu_options();
-        if taken_kib > 0 {
-            let budget = cpu.budget_kib.map_or_else(Budget::of_machine, Budget::of_kib);
-            cpu.budget_kib = Some(budget.usable_kib().saturating_sub(taken_kib));
-        }
-        let mut together = devices()?.0;
+        let mut together = devices(&mut cpu)?;
         together.push(Box::new(CpuBackend::new(&cpu).map_err(|error| error.to_string())?));
         reports.push(run(together)?);
         Ok::<_, String>(reports)
@@ -295,7 +285,7 @@ fn bench_devices(args: &MineArgs, config: &Config, options: BenchOptions) -> Res
     Ok(())
 }
 
-/// Settings that name a device are refused before.
+/// Settings with a device are refused before.
 #[cfg(not(feature = "gpu"))]
 fn bench_devices(_: &MineArgs, _: &Config, _: BenchOptions) -> Result<(), Failure> {
     unreachable!("settings name no device in a build without them")
@@ -305,7 +295,7 @@ fn note_round(round: &Round) {
     out::note(format_args!("round {}: {:.3} H/s", round.round, round.rate));
 }
 
-/// Runs a measurement on a thread of its own; signals stop it.
+/// Runs a measurement on a thread of its own, until the end or a signal.
 fn measured<R: Send + 'static, E: std::fmt::Display + Send + 'static>(
     run: impl FnOnce(&AtomicBool) -> Result<R, E> + Send + 'static,
 ) -> Result<R, Failure> {

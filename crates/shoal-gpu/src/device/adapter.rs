@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-/// A device that programs can run on.
+/// A device for programs.
 #[derive(Clone, Debug)]
 pub struct Adapter {
     pub(super) adapter: wgpu::Adapter,
     /// Its name, by its driver.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: AdapterKind,
     /// The driver, with its version.
     pub driver: String,
@@ -20,7 +20,7 @@ pub struct Adapter {
     pub subgroup: Option<u32>,
 }
 
-/// What a device is.
+/// Kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdapterKind {
     /// A card with memory of its own.

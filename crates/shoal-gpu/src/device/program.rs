@@ -73,7 +73,7 @@ pub(super) struct Program {
     results: wgpu::Buffer,
     group: wgpu::BindGroup,
     pipelines: Pipelines,
-    /// The part of the setup that a challenge keeps.
+    /// The part of the setup set by the challenge.
     fixed: [u32; 16],
 }
 
@@ -85,7 +85,7 @@ impl fmt::Debug for Program {
 
 impl Program {
     /// Takes memory for hashes of `blocks`, `memory_kib` in all or as much as there is, and
-    /// builds the programs, unless those of `before` fit.
+    /// builds the programs, unless the programs of `before` fit.
     pub(super) fn new(
         device: &wgpu::Device,
         features: Features,
@@ -250,7 +250,7 @@ impl Program {
         launch
     }
 
-    /// Reads the hashes that ended in a launch.
+    /// Reads the hashes ended by a launch.
     pub(super) fn read(
         &self,
         orders: &[Order],
@@ -287,7 +287,7 @@ fn take_pools(
     while pools.len() < pools_max as usize {
         let left = u32::try_from(wanted.saturating_sub(taken.into())).unwrap_or(u32::MAX);
         let mut chunks = left.min(pool_chunks);
-        // A device that is nearly full gives a smaller one.
+        // A device nearly full gives a smaller one.
         let buffer = loop {
             if chunks == 0 {
                 return (pools, taken);

@@ -125,7 +125,7 @@ fn take_word(place: Place, index: u32) -> vec2<u32> {
     return select(quad.xy, quad.zw, at.y == 1u);
 }
 
-// The first two blocks of every hash that begins in this launch, a thread each.
+// The first two blocks of every hash beginning in this launch, a thread each.
 @compute @workgroup_size(32)
 fn begin(@builtin(global_invocation_id) id: vec3<u32>) {
     let number = id.x >> 1u;
@@ -176,7 +176,7 @@ fn reversed(x: u32) -> u32 {
     return (pairs << 16u) | (pairs >> 16u);
 }
 
-// The tag of every hash that ends in this launch, and its comparison with the target.
+// The tag of every hash ending in this launch, compared with the target.
 @compute @workgroup_size(32)
 fn finish(@builtin(global_invocation_id) id: vec3<u32>) {
     let number = id.x;

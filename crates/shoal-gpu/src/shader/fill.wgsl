@@ -102,7 +102,7 @@ fn write_block(lane: u32, column: u32, thread: u32, f: Four) {
     );
 }
 
-// The column that J1 picks for `column`, in a single lane's first pass.
+// The reference of `column` for J1, in a single lane's first pass.
 fn reference_of(column: u32, j1: u32) -> u32 {
     let area = column - 1u;
     let x = high_product(j1, j1);

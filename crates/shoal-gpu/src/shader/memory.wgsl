@@ -1,8 +1,8 @@
-// What the host gives, and the blocks of all hashes under way.
+// Inputs of the host, and the blocks of all hashes under way.
 //
-// A block is 64 quads of four 32-bit numbers, ordered for the thread that computes them: thread t
+// A block is 64 quads of four 32-bit numbers, in the order of their threads: thread t
 // holds the words a, b, c, d of one G of the column step, and quad t of a block holds a and b,
-// quad 32 + t holds c and d. A thread therefore reads again only what it wrote itself, and no
+// quad 32 + t holds c and d. A thread therefore reads only quads of its own, and no
 // barrier guards the memory. The blocks of a lane lie in chunks, wherever chunks were free.
 
 struct Setup {
@@ -11,7 +11,7 @@ struct Setup {
     target_low: vec4<u32>,
     // Blocks of a hash.
     blocks: u32,
-    // The first column with a reference that depends on contents.
+    // The first column whose reference depends on contents.
     dependent_from: u32,
     // Blocks of a chunk, as a power of two.
     chunk_shift: u32,

@@ -13,11 +13,13 @@ use std::time::{Duration, Instant};
 use shoal_gpu::{Adapter, Device, DeviceOptions, GpuError, Tried};
 use shoal_pow::{Challenge, Target};
 
+use super::cpu::CpuOptions;
 use super::{
     Backend, BackendError, Calls, Capabilities, Fence, Hashes, Interrupt, Lease, Queue, Report,
     Sink, Telemetry, Worker,
 };
 use crate::config::Config;
+use crate::memory::Budget;
 use crate::work::{Handover, Work};
 
 /// How a device is used.
@@ -361,13 +363,17 @@ pub fn choose(names: &[String]) -> Result<Vec<Adapter>, ChoiceError> {
     Ok(chosen.into_iter().map(|place| all[place].clone()).collect())
 }
 
-/// A backend for each device of the settings, and the KiB they take of the machine's memory.
+/// A backend for each device of the settings. Memory shared with the machine leaves the budget of
+/// `cpu`.
 ///
 /// # Errors
 /// [`ChoiceError`].
-pub fn backends(config: &Config) -> Result<(Vec<Box<dyn Backend>>, u64), ChoiceError> {
+pub fn backends(
+    config: &Config,
+    cpu: &mut CpuOptions,
+) -> Result<Vec<Box<dyn Backend>>, ChoiceError> {
     if config.gpu.is_empty() {
-        return Ok((Vec::new(), 0));
+        return Ok(Vec::new());
     }
     let mut taken_kib = 0;
     let mut backends: Vec<Box<dyn Backend>> = Vec::new();
@@ -382,5 +388,9 @@ pub fn backends(config: &Config) -> Result<(Vec<Box<dyn Backend>>, u64), ChoiceE
             device_memory_kib: config.gpu_memory_kib,
         })));
     }
-    Ok((backends, taken_kib))
+    if taken_kib > 0 {
+        let budget = cpu.budget_kib.map_or_else(Budget::of_machine, Budget::of_kib);
+        cpu.budget_kib = Some(budget.usable_kib().saturating_sub(taken_kib));
+    }
+    Ok(backends)
 }
