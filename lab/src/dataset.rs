@@ -42,6 +42,15 @@ pub(crate) fn path(cache: &Path, scale: Scale, rows: u64) -> PathBuf {
     cache.join(format!("users-{rows}-{SEED}.db"))
 }
 
+/// The name of a database being made, free: the file of an aborted run is removed.
+fn making(path: &Path) -> Result<PathBuf, Miss> {
+    let making = path.with_extension("making");
+    if making.exists() {
+        std::fs::remove_file(&making).map_err(Miss::failed)?;
+    }
+    Ok(making)
+}
+
 /// Makes a missing database. The file appears under its name only once whole.
 pub(crate) fn generate<E: TableEngine>(
     engine: &E,
@@ -52,10 +61,7 @@ pub(crate) fn generate<E: TableEngine>(
     if path.exists() {
         return Ok(());
     }
-    let making = path.with_extension("making");
-    if making.exists() {
-        std::fs::remove_file(&making).map_err(Miss::failed)?;
-    }
+    let making = making(path)?;
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut db = engine.open(&making, Access::Write, folder)?;
     let mut random = Random::new(SEED);

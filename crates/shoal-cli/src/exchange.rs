@@ -1,4 +1,4 @@
-//! What verbs about differences share: databases as rows beside documents.
+//! Shared by verbs about differences: databases as rows beside documents.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::query::{rows, text};
 pub(crate) struct DocumentTables(Vec<String>);
 
 impl DocumentTables {
-    /// Those of some databases together.
+    /// The names of some databases together.
     pub(crate) fn of(connections: &mut [&mut Connection]) -> Result<DocumentTables, Failure> {
         let mut names = Vec::new();
         for connection in connections {
@@ -26,20 +26,16 @@ impl DocumentTables {
         Ok(DocumentTables(names))
     }
 
-    /// True for a table that differences of rows leave out.
+    /// True for a table left out of differences of rows.
     pub(crate) fn has(&self, table: &str) -> bool {
         let is = |name: &String| name.eq_ignore_ascii_case(table);
         table.starts_with("_shoal_") || self.0.iter().any(is)
     }
 }
 
-/// Merges the documents of one database into another, or those with `names` alone; gives the
-/// number that changed there. Changes present on both sides are not written again.
-pub(crate) fn merge_documents(
-    theirs: &Path,
-    ours: &Path,
-    names: &[String],
-) -> Result<u64, Failure> {
+/// Merges the documents of one database into another; gives the number of documents changed there.
+/// Changes present on both sides are not written again.
+pub(crate) fn merge_documents(theirs: &Path, ours: &Path) -> Result<u64, Failure> {
     let about = |path: &Path| {
         let path = path.to_owned();
         move |error: shoal::Error| open::about(&path, &error)
@@ -54,8 +50,7 @@ pub(crate) fn merge_documents(
     let mut changed = 0;
     for document in documents {
         let same = known.iter().find(|it| it.name == document.name);
-        let is_wanted = names.is_empty() || names.contains(&document.name);
-        if !is_wanted || same.is_some_and(|it| it.heads == document.heads) {
+        if same.is_some_and(|it| it.heads == document.heads) {
             continue;
         }
         let mut theirs_document = from.load(&document.name).map_err(about(theirs))?;

@@ -25,20 +25,10 @@ impl<'c> TableReader<'c> {
         transaction: &'c Transaction,
         name: &str,
     ) -> Result<TableReader<'c>, Error> {
-        let unsupported = |what: String| Err(Error::Unsupported { what, offset: None });
-        let table = match schema.object(name) {
-            None => {
-                let message = format!("no such table: {name}");
-                return Err(Error::Name { kind: NameKind::Table, message, offset: None });
-            }
-            Some(Object::Table(table)) => Arc::clone(table),
-            Some(Object::Damaged { name, why }) => {
-                return Err(Error::Schema { object: name.clone(), why: why.clone() });
-            }
-            Some(object) => return unsupported(format!("a reader of {}", object.name())),
-        };
+        let table = readable(schema, name, "a reader of")?;
         if table.without_rowid {
-            return unsupported(format!("a reader of {}, which has no rowids", table.name));
+            let what = format!("a reader of {}, which has no rowids", table.name);
+            return Err(Error::Unsupported { what, offset: None });
         }
         let cursor = transaction.table(table.root)?;
         Ok(TableReader { table, cursor })
@@ -116,23 +106,58 @@ impl<'c> TableReader<'c> {
     }
 }
 
+/// The table called `name`; `doing` names the access in the error for views and virtual tables.
+///
+/// # Errors
+/// No such table; a damaged one; [`Error::Unsupported`] for anything else.
+pub(crate) fn readable(schema: &Schema, name: &str, doing: &str) -> Result<Arc<Table>, Error> {
+    match schema.object(name) {
+        None => {
+            let message = format!("no such table: {name}");
+            Err(Error::Name { kind: NameKind::Table, message, offset: None })
+        }
+        Some(Object::Table(table)) => Ok(Arc::clone(table)),
+        Some(Object::Damaged { name, why }) => {
+            Err(Error::Schema { object: name.clone(), why: why.clone() })
+        }
+        Some(object) => {
+            let what = format!("{doing} {}", object.name());
+            Err(Error::Unsupported { what, offset: None })
+        }
+    }
+}
+
 /// A column's value in the row under a cursor.
 pub(crate) fn column_value<'r>(
     table: &'r Table,
     cursor: &'r mut TableCursor<'_>,
     column: usize,
 ) -> Result<ValueRef<'r>, Error> {
-    let Some(known) = table.columns.get(column) else {
-        return Err(Error::Misuse { what: "no column has that number" });
-    };
     if table.rowid_alias == Some(column) {
         return Ok(ValueRef::Int(cursor.rowid()?));
     }
+    recorded_value(table, || cursor.payload(), column)
+}
+
+/// A column's value in a row's record, the record read last.
+///
+/// # Errors
+/// [`Error::Misuse`] for no such column; [`Error::Unsupported`] for a virtual one; errors of
+/// reading the record.
+#[inline]
+pub(crate) fn recorded_value<'r>(
+    table: &'r Table,
+    record: impl FnOnce() -> Result<&'r [u8], shoal_store::Error>,
+    column: usize,
+) -> Result<ValueRef<'r>, Error> {
+    let Some(known) = table.columns.get(column) else {
+        return Err(Error::Misuse { what: "no column has that number" });
+    };
     let Some(place) = known.stored else {
         let what = format!("reading virtual column {}", known.name);
         return Err(Error::Unsupported { what, offset: None });
     };
-    let record = Record::new(cursor.payload()?).map_err(Error::corrupt)?;
+    let record = Record::new(record()?).map_err(Error::corrupt)?;
     let value = record.column(place).map_err(Error::corrupt)?;
     Ok(stored_value(value, known.affinity, &known.missing_value))
 }

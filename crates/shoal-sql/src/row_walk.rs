@@ -6,9 +6,8 @@ use std::sync::Arc;
 use shoal_store::{IndexCursor, KeyOrder, Record, TableCursor, Transaction};
 
 use crate::Error;
-use crate::error::NameKind;
-use crate::reader::stored_value;
-use crate::schema::{Object, Schema, Table};
+use crate::reader::{column_value, readable, recorded_value};
+use crate::schema::{Schema, Table};
 use crate::value::ValueRef;
 
 /// A position among the rows of a table, with rowids or without: in the order of rowids, or of the
@@ -34,21 +33,7 @@ impl<'c> RowWalk<'c> {
         transaction: &'c Transaction,
         name: &str,
     ) -> Result<RowWalk<'c>, Error> {
-        let Some(table) = schema.table(name) else {
-            return Err(match schema.object(name) {
-                Some(Object::Damaged { name, why }) => {
-                    Error::Schema { object: name.clone(), why: why.clone() }
-                }
-                Some(object) => {
-                    let what = format!("a walk over the rows of {}", object.name());
-                    Error::Unsupported { what, offset: None }
-                }
-                None => {
-                    let message = format!("no such table: {name}");
-                    Error::Name { kind: NameKind::Table, message, offset: None }
-                }
-            });
-        };
+        let table = readable(schema, name, "a walk over the rows of")?;
         if table.without_rowid && table.primary_key.iter().any(|part| part.collation.is_err()) {
             let what = format!("a walk over {}, whose collation is unknown", table.name);
             return Err(Error::Unsupported { what, offset: None });
@@ -57,7 +42,7 @@ impl<'c> RowWalk<'c> {
             true => Cursor::Keys(transaction.index(table.root)?, table.primary_key_order()),
             false => Cursor::Rowids(transaction.table(table.root)?),
         };
-        Ok(RowWalk { table: Arc::clone(table), rows })
+        Ok(RowWalk { table, rows })
     }
 
     /// The table.
@@ -127,19 +112,8 @@ impl<'c> RowWalk<'c> {
     pub fn value(&mut self, column: usize) -> Result<ValueRef<'_>, Error> {
         let RowWalk { table, rows } = self;
         match rows {
-            Cursor::Rowids(rows) => crate::reader::column_value(table, rows, column),
-            Cursor::Keys(rows, _) => {
-                let Some(known) = table.columns.get(column) else {
-                    return Err(Error::Misuse { what: "no column has that number" });
-                };
-                let Some(place) = known.stored else {
-                    let what = format!("reading virtual column {}", known.name);
-                    return Err(Error::Unsupported { what, offset: None });
-                };
-                let record = Record::new(rows.payload()?).map_err(Error::corrupt)?;
-                let value = record.column(place).map_err(Error::corrupt)?;
-                Ok(stored_value(value, known.affinity, &known.missing_value))
-            }
+            Cursor::Rowids(rows) => column_value(table, rows, column),
+            Cursor::Keys(rows, _) => recorded_value(table, || rows.payload(), column),
         }
     }
 

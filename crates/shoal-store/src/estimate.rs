@@ -33,20 +33,17 @@ impl Transaction {
         if !path.is_leaf() {
             let children = path.cell_count() + 1;
             let middle = children / 2;
-            let mut others = 0_u64;
-            // The last of few children has just begun to fill, and tells nothing of the others.
-            for child in (0..children).filter(|&child| child != middle) {
-                if children > ROOT_CHILDREN_MAX {
-                    break;
+            if children > ROOT_CHILDREN_MAX {
+                leaves = leaves_below(&mut path, middle)?.saturating_mul(children as u64);
+            } else {
+                // The last of few children has just begun to fill, and tells nothing of the others.
+                let mut others = 0_u64;
+                for child in (0..children).filter(|&child| child != middle) {
+                    others = others.saturating_add(leaves_below(&mut path, child)?);
+                    path.restart()?;
                 }
-                others = others.saturating_add(leaves_below(&mut path, child)?);
-                path.restart()?;
+                leaves = leaves_below(&mut path, middle)?.saturating_add(others);
             }
-            leaves = leaves_below(&mut path, middle)?;
-            leaves = match children > ROOT_CHILDREN_MAX {
-                true => leaves.saturating_mul(children as u64),
-                false => leaves.saturating_add(others),
-            };
         }
         let leaf = path.page();
         let count = leaves.saturating_mul(leaf.cell_count() as u64);

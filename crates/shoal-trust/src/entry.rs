@@ -11,7 +11,7 @@ pub type Hash = [u8; 32];
 /// A writer: the hash of the writer's first public key. Stays when keys rotate.
 pub type WriterId = [u8; 32];
 
-/// The first bytes of what is hashed and signed: a signature made elsewhere is no entry's.
+/// The first bytes under every hash and signature: a signature made elsewhere is no entry's.
 const ENTRY: &[u8] = b"shoal ledger entry 1\0";
 const SIGNATURE: &[u8] = b"shoal ledger signature 1\0";
 const WRITER: &[u8] = b"shoal ledger writer 1\0";
@@ -27,7 +27,7 @@ pub struct Entry {
     pub sequence: u64,
     /// The hash of the writer's entry before; zeros for the first.
     pub previous: Hash,
-    /// The last entries of other writers that the writer had seen, ascending.
+    /// The last entries of other writers seen by the writer, ascending.
     pub seen: Vec<Hash>,
     /// When the writer says this was, in milliseconds since 1970.
     pub time_ms: i64,
@@ -67,9 +67,14 @@ impl Entry {
     /// True where the signature is the key's, by strict rules: no key of small order, no second
     /// spelling of a signature.
     pub fn is_signed(&self, ledger: &[u8; 16]) -> bool {
+        self.signs(&self.hash(ledger))
+    }
+
+    /// As [`Entry::is_signed`], with the entry's own hash at hand: payloads are hashed once.
+    pub(crate) fn signs(&self, hash: &Hash) -> bool {
         let Ok(key) = VerifyingKey::from_bytes(&self.key) else { return false };
         let signature = Signature::from_bytes(&self.signature);
-        key.verify_strict(&signed_bytes(&self.hash(ledger)), &signature).is_ok()
+        key.verify_strict(&signed_bytes(hash), &signature).is_ok()
     }
 }
 

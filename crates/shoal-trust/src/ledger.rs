@@ -93,7 +93,7 @@ impl<'c> Ledger<'c> {
         self.id
     }
 
-    /// The name of this file's log. A copy that goes its own way needs another:
+    /// The name of this file's log. A copy going its own way needs another:
     /// [`Ledger::rename_log`].
     pub fn log(&self) -> [u8; 16] {
         self.log
@@ -113,7 +113,7 @@ impl<'c> Ledger<'c> {
     /// All entries with their numbers in the file, in the file's order.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for a row that is no entry, [`Error::Sql`].
+    /// [`Error::Corrupt`] for a row without a readable entry, [`Error::Sql`].
     pub fn entries(&mut self) -> Result<Vec<(i64, Hash, Entry)>, Error> {
         let sql = "SELECT id, hash, writer, key, sequence, previous, seen, time, kind, payload, \
                    signature FROM _ledger_entry ORDER BY id";
@@ -192,7 +192,7 @@ impl<'c> Ledger<'c> {
         Ok(writer_of(&signer.public()))
     }
 
-    /// The chain that a key signs for: the writer, the last sequence and its hash.
+    /// The chain signed with a key: the writer, the last sequence and its hash.
     fn chain_of(&mut self, key: &[u8; 32]) -> Result<Option<(WriterId, u64, Hash)>, Error> {
         let sql = "SELECT writer FROM _ledger_agent WHERE key = ?";
         let Some(row) = query(self.connection, sql, &[Value::Blob(key.to_vec())])?.pop() else {
@@ -228,8 +228,8 @@ impl<'c> Ledger<'c> {
 
     /// Takes the entries of another copy of the ledger that this one lacks, in their order, in one
     /// transaction. Before anything is stored, each signature is checked, and its key: the first
-    /// of the writer's, or one that an entry under such a key rotated to. Gives the number taken,
-    /// and of those refused. Forks are taken: they are evidence.
+    /// of the writer's, or one named by a rotation under such a key. Gives the numbers of entries
+    /// taken and refused. Forks are taken: they are evidence.
     ///
     /// # Errors
     /// [`Error::OtherLedger`], [`Error::Corrupt`], [`Error::Sql`].
@@ -245,13 +245,16 @@ impl<'c> Ledger<'c> {
             keys.take(entry);
         }
         let there = other.entries()?;
-        let new = |it: &&(i64, Hash, Entry)| !known.contains(&it.2.hash(&id));
         // Keys follow one another along a chain, whatever the order of the file.
         let mut good = Vec::new();
         let mut bad = 0;
-        for (row, _, entry) in by_sequence(&there).into_iter().filter(new) {
-            match entry.is_signed(&id) && keys.take(entry) {
-                true => good.push((*row, entry.hash(&id), entry)),
+        for (row, _, entry) in by_sequence(&there) {
+            let hash = entry.hash(&id);
+            if known.contains(&hash) {
+                continue;
+            }
+            match entry.signs(&hash) && keys.take(entry) {
+                true => good.push((*row, hash, entry)),
                 false => bad += 1,
             }
         }
@@ -267,10 +270,10 @@ impl<'c> Ledger<'c> {
         Ok((good.len() as u64, bad))
     }
 
-    /// Says what holds, what does not, and what cannot be known.
+    /// Says for each claim of the ledger if the claim holds, fails, or cannot be known.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for a row that is no entry, [`Error::Sql`].
+    /// [`Error::Corrupt`] for a row without a readable entry, [`Error::Sql`].
     pub fn verify(&mut self, options: &VerifyOptions<'_>) -> Result<Report, Error> {
         let entries = self.entries()?;
         Ok(verify(&self.id, &self.log, &entries, options))
@@ -307,7 +310,7 @@ fn insert_entry(
     Ok(())
 }
 
-/// Notes in the tables of agents and scopes what an entry says: tables for people and queries,
+/// Notes an entry's statement in the tables of agents and scopes: tables for people and queries,
 /// believed by nothing; [`Ledger::verify`] reads entries alone.
 fn note(connection: &mut Connection, entry: &Entry) -> Result<(), Error> {
     let writer = Value::Blob(entry.writer.to_vec());
@@ -426,12 +429,12 @@ fn query(
     Ok(all)
 }
 
-/// The keys that writers named, each under a key named before.
+/// The keys named by writers, each under a key named before.
 #[derive(Default)]
 struct Keys(HashSet<(WriterId, [u8; 32])>);
 
 impl Keys {
-    /// Notes the key that a signed entry names; false for an entry under a key of somebody else.
+    /// Notes the key named by a signed entry; false for an entry under a key of somebody else.
     fn take(&mut self, entry: &Entry) -> bool {
         let is_first = writer_of(&entry.key) == entry.writer;
         if !is_first && !self.0.contains(&(entry.writer, entry.key)) {

@@ -2,10 +2,10 @@
 //!
 //! Each writer has a chain of entries, each signed with Ed25519 over its predecessor, its number,
 //! its time, its kind, its payload and the heads of other chains the writer saw: the chains make a
-//! graph that two copies of a database can join. [`Ledger::append`] adds an entry,
-//! [`Ledger::import`] takes those of another copy, [`Ledger::verify`] says what holds, what does
-//! not, and what one file cannot tell. [`merkle`] proves that an entry is under a head, and that a
-//! head continues another.
+//! graph joined when copies of a database meet. [`Ledger::append`] adds an entry,
+//! [`Ledger::import`] takes the entries of another copy, [`Ledger::verify`] tells claims that hold
+//! from false ones and from claims beyond one file. [`merkle`] proves an entry to be under a head,
+//! and a head to continue another.
 
 #![forbid(unsafe_code)]
 

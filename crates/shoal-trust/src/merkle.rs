@@ -17,7 +17,7 @@ pub fn root(leaves: &[Hash]) -> Hash {
     }
 }
 
-/// A tree that grows leaf by leaf: its root at every size, for a few hashes each.
+/// A tree growing leaf by leaf: its root at every size, for a few hashes each.
 #[derive(Clone, Debug, Default)]
 pub struct Growing {
     size: u64,
@@ -62,7 +62,7 @@ pub fn inclusion(leaves: &[Hash], index: usize) -> Option<Vec<Hash>> {
     Some(proof)
 }
 
-/// True where `proof` shows that `leaf` is number `index` of the `size` leaves under `root`.
+/// True where `proof` shows `leaf` to be number `index` of the `size` leaves under `root`.
 pub fn is_included(leaf: &Hash, index: u64, size: u64, proof: &[Hash], root: &Hash) -> bool {
     if index >= size {
         return false;
@@ -88,7 +88,7 @@ pub fn is_included(leaf: &Hash, index: u64, size: u64, proof: &[Hash], root: &Ha
     last == 0 && hash == *root
 }
 
-/// The hashes that show a tree of the first `size` leaves to be the beginning of the whole one;
+/// The consistency proof: the tree of the first `size` leaves begins the tree of all `leaves`;
 /// `None` for a size of 0 or past the end.
 pub fn consistency(leaves: &[Hash], size: usize) -> Option<Vec<Hash>> {
     if size == 0 || size > leaves.len() {
@@ -110,7 +110,7 @@ fn continued(leaves: &[Hash], size: usize, is_whole: bool) -> Vec<Hash> {
     proof
 }
 
-/// True where `proof` shows that the tree of `size` leaves under `root` begins with the
+/// True where `proof` shows the tree of `size` leaves under `root` to begin with the
 /// `old_size` leaves under `old_root`.
 pub fn is_continued(
     old_size: u64,

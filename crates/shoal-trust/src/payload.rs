@@ -1,4 +1,4 @@
-//! Payloads that the ledger itself understands, as JSON.
+//! Payloads understood by the ledger itself, as JSON.
 
 use serde::{Deserialize, Serialize};
 use shoal_diff::Reader;
@@ -17,7 +17,7 @@ pub struct Join {
 pub struct Admission {
     /// The admitted writer, in hexadecimal.
     pub writer: String,
-    /// What the writer may sign: names of tables, `document:NAME`, with `*` at the end for any
+    /// The writer's scopes: names of tables, `document:NAME`, with `*` at the end for any
     /// rest; `admit` for letting others write.
     pub scopes: Vec<String>,
 }
@@ -44,7 +44,7 @@ pub struct Revocation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Head {
-    /// The file's log, in hexadecimal: copies that went apart have logs of their own.
+    /// The file's log, in hexadecimal: copies gone apart have logs of their own.
     pub log: String,
     /// The number of entries.
     pub size: u64,
@@ -81,7 +81,7 @@ pub enum Payload {
     Changeset(Vec<String>),
     /// Any other kind: bytes of the program's own.
     Other,
-    /// Bytes that are no payload of their kind.
+    /// Bytes without a payload of their kind.
     Broken,
 }
 

@@ -35,21 +35,21 @@ pub struct Fault {
 pub enum FaultKind {
     /// The signature is not the key's for these bytes.
     Signature,
-    /// The stored hash is another than that of the bytes.
+    /// The stored hash differs from the hash of the bytes.
     Hash,
     /// The same entry stands in the file twice.
     Replayed,
     /// The chain's first entry is no `join` of the key the writer is named after.
     NoJoin,
-    /// The key is not the one that signs for the chain at this place.
+    /// Another key signs for the chain at this place.
     Key,
     /// An entry before this one is missing from the chain.
     Gap,
-    /// The entry names another predecessor than the one before it.
+    /// The entry before is not the predecessor named by the entry.
     Link,
     /// Two entries of one writer have one sequence.
     Fork,
-    /// The entry stands before one it follows or names.
+    /// The entry stands before an entry followed or named by this one.
     Reordered,
     /// The payload is none of its kind.
     Payload,
@@ -59,7 +59,7 @@ pub enum FaultKind {
     Revoked,
     /// The writer may not sign for this table or document, or not let others write.
     Scope,
-    /// A signed or remembered head is not that of the entries before it.
+    /// A signed or remembered head is not the head of the entries before.
     Head,
     /// Entries of a remembered head are missing.
     Truncated,
@@ -97,9 +97,9 @@ pub enum Unknown {
     Roots,
     /// Heads of other files' logs are signed here.
     OtherLogs,
-    /// Entries name heads that are not in this file.
+    /// Entries name heads missing from this file.
     Unseen,
-    /// Times are what writers said.
+    /// Times are the writers' claims.
     Times,
 }
 
@@ -122,7 +122,7 @@ pub struct Report {
     pub entries: u64,
     /// Writers with an entry.
     pub writers: u64,
-    /// Everything that does not hold, by entry.
+    /// All faults, by entry.
     pub faults: Vec<Fault>,
     /// Open questions.
     pub unknown: Vec<Unknown>,
@@ -144,7 +144,7 @@ pub(crate) fn verify(
     let hashes: Vec<Hash> = entries.iter().map(|(_, _, entry)| entry.hash(ledger)).collect();
     let mut verifying = Verifying { entries, hashes: &hashes, report: Report::default() };
     verifying.report.entries = entries.len() as u64;
-    verifying.signatures(ledger);
+    verifying.signatures();
     verifying.chains();
     verifying.rights(options.roots);
     verifying.heads(log, options.head);
@@ -172,14 +172,15 @@ impl Verifying<'_> {
     }
 
     /// Signatures, on all cores; stored hashes; entries twice.
-    fn signatures(&mut self, ledger: &[u8; 16]) {
+    fn signatures(&mut self) {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         let share = self.entries.len().div_ceil(threads).max(1);
+        let hashes = self.hashes;
         let bad: Vec<usize> = thread::scope(|scope| {
             let check = |(part, entries): (usize, &[(i64, Hash, Entry)])| {
-                let numbered = entries.iter().enumerate();
-                let bad = numbered.filter(|(_, (_, _, entry))| !entry.is_signed(ledger));
-                bad.map(|(at, _)| part * share + at).collect::<Vec<_>>()
+                let numbered = (part * share..).zip(entries);
+                let bad = numbered.filter(|(at, (_, _, entry))| !entry.signs(&hashes[*at]));
+                bad.map(|(at, _)| at).collect::<Vec<_>>()
             };
             let parts = self.entries.chunks(share).enumerate();
             let running: Vec<_> = parts.map(|part| scope.spawn(move || check(part))).collect();
@@ -202,7 +203,7 @@ impl Verifying<'_> {
         }
     }
 
-    /// Each writer's chain, and the heads that entries name.
+    /// Each writer's chain, and the heads named by entries.
     fn chains(&mut self) {
         let chains = chains(self.entries);
         self.report.writers = chains.len() as u64;
@@ -235,14 +236,13 @@ impl Verifying<'_> {
             let Some(before) = last else {
                 if entry.sequence != 1 {
                     self.fault(place, FaultKind::Gap);
-                    key = entry.key;
-                } else {
-                    let is_join = matches!(payload, Payload::Join(_));
-                    if !is_join || writer_of(&entry.key) != *writer || entry.previous != [0; 32] {
-                        self.fault(place, FaultKind::NoJoin);
-                    }
-                    key = entry.key;
+                } else if !matches!(payload, Payload::Join(_))
+                    || writer_of(&entry.key) != *writer
+                    || entry.previous != [0; 32]
+                {
+                    self.fault(place, FaultKind::NoJoin);
                 }
+                key = entry.key;
                 last = Some(place);
                 continue;
             };
@@ -283,7 +283,7 @@ impl Verifying<'_> {
         if roots.is_empty()
             && let Some((_, _, first)) = self.entries.first()
         {
-            // The writer of the first entry is the root that the file itself suggests.
+            // The writer of the first entry is the root suggested by the file itself.
             believed.insert(first.writer);
             self.report.unknown.push(Unknown::Roots);
         }
@@ -342,14 +342,14 @@ impl Verifying<'_> {
     }
 }
 
-/// Most looks at all entries for revocations that undo each other; entries behind any are named in
-/// each case.
+/// Most passes over all entries for revocations undoing each other; entries behind any are named
+/// in each case.
 const ROUNDS: usize = 16;
 
-/// Who may sign what, after all entries.
+/// The rights to sign, after all entries.
 #[derive(Default)]
 struct Rights {
-    /// Writers by what they may sign; `None` for everything.
+    /// The scopes of each writer; `None` for everything.
     scopes: BTreeMap<WriterId, Option<Vec<String>>>,
     admitted_by: BTreeMap<WriterId, WriterId>,
     /// Writers by the last sequence believed.
@@ -358,7 +358,7 @@ struct Rights {
 }
 
 impl Rights {
-    /// Rights by the entries that are sound and not behind one of the revocations known before; a
+    /// Rights by the sound entries not behind one of the revocations known before; a
     /// writer's word against itself counts from anywhere.
     fn of(
         entries: &[(i64, Hash, Entry)],
@@ -427,7 +427,7 @@ impl Rights {
     }
 }
 
-/// True for a head whose root is among those by size.
+/// True for a head whose root is the one listed for its size.
 fn is_head(head: &Head, roots: &[Hash]) -> bool {
     let root = usize::try_from(head.size).ok().and_then(|size| roots.get(size));
     root.is_some_and(|root| hex::encode(root) == head.root)

@@ -2,12 +2,12 @@
 
 use std::cmp::Ordering;
 
-use shoal_sql::{ConstraintOp, Error, TableReads, Value, ValueRef};
+use shoal_sql::{Collation, ConstraintOp, Error, TableReads, Value, ValueRef};
 
 use crate::definition::{Definition, Kind, MetadataType};
 use crate::shadow::{Block, Metadata, Parts};
 
-/// What a condition is about.
+/// The subject of a condition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Subject {
     Rowid,
@@ -17,7 +17,7 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    /// What a column of the table is to conditions; `None` for columns that are left to the engine.
+    /// The subject of conditions on a column of the table; `None` for columns left to the engine.
     pub(crate) fn of(definition: &Definition, column: Option<usize>) -> Option<Subject> {
         match column {
             None => Some(Subject::Rowid),
@@ -40,40 +40,19 @@ pub(crate) struct Condition {
     pub(crate) value: Value,
 }
 
-/// SQL's order of two values: numbers, texts, blobs; `None` beside a NULL.
+/// SQL's order of two values: numbers, texts, blobs; `None` beside a NULL, and for NaN among
+/// numbers.
 pub(crate) fn compare(a: ValueRef<'_>, b: ValueRef<'_>) -> Option<Ordering> {
-    let rank = |value: &ValueRef<'_>| match value {
-        ValueRef::Null => 0,
-        ValueRef::Int(_) | ValueRef::Real(_) => 1,
-        ValueRef::Text(_) => 2,
-        ValueRef::Blob(_) => 3,
-    };
     match (a, b) {
         (ValueRef::Null, _) | (_, ValueRef::Null) => None,
-        (ValueRef::Int(a), ValueRef::Int(b)) => Some(a.cmp(&b)),
         (ValueRef::Real(a), ValueRef::Real(b)) => a.partial_cmp(&b),
-        (ValueRef::Int(a), ValueRef::Real(b)) => int_and_real(a, b),
-        (ValueRef::Real(a), ValueRef::Int(b)) => int_and_real(b, a).map(Ordering::reverse),
-        (ValueRef::Text(a), ValueRef::Text(b)) | (ValueRef::Blob(a), ValueRef::Blob(b)) => {
-            Some(a.cmp(b))
+        (ValueRef::Int(_), ValueRef::Real(real)) | (ValueRef::Real(real), ValueRef::Int(_))
+            if real.is_nan() =>
+        {
+            None
         }
-        (a, b) => Some(rank(&a).cmp(&rank(&b))),
+        (a, b) => Some(a.compare(b, Collation::Binary)),
     }
-}
-
-/// Compares without losing digits of either.
-fn int_and_real(int: i64, real: f64) -> Option<Ordering> {
-    if real.is_nan() {
-        return None;
-    }
-    if real >= 9_223_372_036_854_775_808.0 {
-        return Some(Ordering::Less);
-    }
-    if real < -9_223_372_036_854_775_808.0 {
-        return Some(Ordering::Greater);
-    }
-    let whole = real as i64;
-    Some(int.cmp(&whole).then_with(|| 0.0_f64.total_cmp(&(real - whole as f64 + 0.0))))
 }
 
 impl Condition {
@@ -111,7 +90,7 @@ impl Filter {
         self.0.iter().any(|condition| asks(condition.subject))
     }
 
-    /// The rows of a block that meet the conditions on rowids and metadata; `None` for all.
+    /// The rows of a block true to the conditions on rowids and metadata; `None` for all.
     ///
     /// # Errors
     /// Faults of metadata chunks.
@@ -149,7 +128,7 @@ impl Filter {
         Ok(Some(held))
     }
 
-    /// True for distances that meet the conditions on them.
+    /// True for distances within all conditions on `distance`.
     pub(crate) fn allows(&self, distance: f32) -> bool {
         self.0.iter().all(|condition| {
             condition.subject != Subject::Distance
@@ -174,7 +153,9 @@ mod tests {
             ((1 << 53) + 1, 9_007_199_254_740_992.0, Ordering::Greater),
         ];
         for (int, real, order) in cases {
-            assert_eq!(int_and_real(int, real), Some(order), "{int} {real}");
+            let (int, real) = (ValueRef::Int(int), ValueRef::Real(real));
+            assert_eq!(compare(int, real), Some(order), "{int:?} {real:?}");
+            assert_eq!(compare(real, int), Some(order.reverse()), "{real:?} {int:?}");
         }
         assert_eq!(compare(ValueRef::Text(b"1"), ValueRef::Int(2)), Some(Ordering::Greater));
         assert_eq!(compare(ValueRef::Null, ValueRef::Int(2)), None);

@@ -57,10 +57,7 @@ pub(crate) fn generate<E: TableEngine>(engine: &E, cx: &Context) -> Result<(), M
     if path.exists() {
         return Ok(());
     }
-    let making = path.with_extension("making");
-    if making.exists() {
-        std::fs::remove_file(&making).map_err(Miss::failed)?;
-    }
+    let making = super::making(&path)?;
     let mut db = engine.open(&making, Access::Write, &cx.cache)?;
     for (file, table) in &TABLES {
         engine.create_table(&mut db, table)?;

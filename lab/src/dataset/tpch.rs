@@ -20,7 +20,7 @@ fn thousandths(scale: Scale) -> u64 {
     }
 }
 
-/// What planners are given beside the tables.
+/// Indexes and statistics beside the tables, for planners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Variant {
     /// The schema's indexes, and statistics.
@@ -192,10 +192,7 @@ pub(crate) fn generate<E: TableEngine>(
         return Ok(());
     }
     let [analyzed, plain] = paths(&cx.cache, cx.scale, variant);
-    let making = analyzed.with_extension("making");
-    if making.exists() {
-        std::fs::remove_file(&making).map_err(Miss::failed)?;
-    }
+    let making = super::making(&analyzed)?;
     let schema = std::fs::read_to_string(cx.corpus("tpch/schema.sql")?).map_err(Miss::failed)?;
     let mut db = engine.open(&making, Access::Write, &cx.cache)?;
     let mut statements = schema.split_inclusive(';').filter(|sql| !sql.trim().is_empty());

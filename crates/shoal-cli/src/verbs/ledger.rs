@@ -156,7 +156,7 @@ fn documents(path: &Path) -> Result<BTreeMap<String, BTreeSet<String>>, Failure>
     Ok(all)
 }
 
-/// The changes of documents that entries sign, by name.
+/// The changes of documents signed by entries, by name.
 fn signed(ledger: &mut Ledger<'_>) -> Result<BTreeMap<String, BTreeSet<String>>, Failure> {
     let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (_, _, entry) in ledger.entries()? {
@@ -219,7 +219,8 @@ fn prove(args: &LedgerProveArgs) -> Result<(), Failure> {
             let why = format_args!("the ledger has no entry {}", args.entry);
             return Err(Failure::at(args.database.display(), why));
         };
-        let leaves = ledger.leaves()?;
+        let id = ledger.id();
+        let leaves: Vec<_> = entries.iter().map(|(_, _, entry)| entry.hash(&id)).collect();
         let proof = merkle::inclusion(&leaves, index).unwrap_or_default();
         let proof: Vec<String> = proof.iter().map(|hash| hex::encode(hash)).collect();
         let (leaf, root) = (hex::encode(&leaves[index]), hex::encode(&merkle::root(&leaves)));

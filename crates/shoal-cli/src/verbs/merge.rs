@@ -32,7 +32,7 @@ pub(crate) fn run(args: &MergeDatabasesArgs) -> Result<(), Failure> {
     }
 }
 
-/// Merges a database into `ours`, and tells of it; gives the number of conflicts.
+/// Merges a database into `ours`, and reports the counts; gives the number of conflicts.
 pub(crate) fn databases(
     base: &Path,
     ours: &Path,
@@ -45,7 +45,7 @@ pub(crate) fn databases(
         }
     }
     let merged = rows(base, ours, theirs, prefers_theirs)?;
-    let documents = merge_documents(theirs, ours, &[])?;
+    let documents = merge_documents(theirs, ours)?;
     for (table, why) in &merged.left_out {
         out::note(format_args!("left out: table {table} {why}"));
     }

@@ -36,7 +36,7 @@ fn name_of(algorithm: &Algorithm) -> String {
     name
 }
 
-/// True for results that are nodes: they are two columns, the key and the label.
+/// True for a node among the results: two columns, the key and the label.
 fn is_node(output: &str) -> bool {
     ["node", "other", "source", "target"].contains(&output)
 }
@@ -247,7 +247,7 @@ fn walk<'s>(given: &[Option<Sql>], context: &ModuleContext<'s>) -> Result<Walked
     Ok(Walked { graph, found, has_paths: asked.has_paths, has_data: asked.has_data })
 }
 
-/// A policy as a JSON object says it.
+/// A policy read from a JSON object.
 struct Asked {
     policy: Policy,
     time_ms: Option<i64>,
@@ -258,8 +258,7 @@ struct Asked {
 impl Asked {
     fn read(words: &Map, graph: &NamedGraph<'_>) -> Result<Asked, Error> {
         let mut policy = Policy { token_property: "tokens".to_owned(), ..Policy::default() };
-        let mut asked =
-            Asked { policy: policy.clone(), time_ms: None, has_paths: false, has_data: true };
+        let (mut time_ms, mut has_paths, mut has_data) = (None, false, true);
         let mut weight = "weight".to_owned();
         let mut least = None;
         for (key, value) in words {
@@ -323,9 +322,9 @@ impl Asked {
                 "nodes" => policy.nodes = Some(size()?),
                 "tokens" => policy.tokens = Some(count()?),
                 "token_property" => policy.token_property = text()?,
-                "time_ms" => asked.time_ms = Some(i64::try_from(count()?).unwrap_or(i64::MAX)),
-                "paths" => asked.has_paths = is_so()?,
-                "data" => asked.has_data = is_so()?,
+                "time_ms" => time_ms = Some(i64::try_from(count()?).unwrap_or(i64::MAX)),
+                "paths" => has_paths = is_so()?,
+                "data" => has_data = is_so()?,
                 _ => {
                     return Err(refused(format!(
                         "there is no policy {key}: direction, depth, fan_out, types, edges, \
@@ -336,7 +335,6 @@ impl Asked {
             }
         }
         policy.least_weight = least.map(|least| (weight, least));
-        asked.policy = policy;
-        Ok(asked)
+        Ok(Asked { policy, time_ms, has_paths, has_data })
     }
 }

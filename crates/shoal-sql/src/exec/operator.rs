@@ -1,5 +1,5 @@
 //! Operators of modules: rows of loops go in by batches, rows of the module come out, each beside
-//! the row it belongs to.
+//! its row of the loops.
 
 use super::Machine;
 use super::loops::LoopsRun;
@@ -60,11 +60,10 @@ impl OperatorRun {
         (self.at, self.size, self.input_ended, self.failed) = (0, 1, false, None);
     }
 
-    /// Puts the next row into the registers, and the row of the loops it belongs to; false when
-    /// there is none.
+    /// Puts the next row into the registers beside its row of the loops; false when there is none.
     ///
     /// # Errors
-    /// What the module and the loops raise.
+    /// Errors of the module and of the loops.
     pub(super) fn next(
         &mut self,
         plan: &OperatorScan,
@@ -115,14 +114,14 @@ impl OperatorRun {
         while !self.input_ended && self.batch.len() < most && bytes < BATCH_BYTES {
             match self.input.next(&plan.input, machine) {
                 Ok(true) => {}
-                Ok(false) => self.input_ended = true,
+                Ok(false) => {
+                    self.input_ended = true;
+                    break;
+                }
                 Err(error) => {
                     self.failed = Some(error);
                     break;
                 }
-            }
-            if self.input_ended {
-                break;
             }
             match arguments(&plan.call, machine) {
                 Ok(arguments) => self.batch.push(arguments),

@@ -36,7 +36,7 @@ pub(super) struct Part {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
     first: First,
-    /// All entries are an integer and a rowid: the number and the place say it all.
+    /// True where all entries are an integer and a rowid, held by prefix and place: no records.
     is_pairs: bool,
 }
 
@@ -356,10 +356,10 @@ impl<'o> SortedEntries<'o> {
             return Ok(true);
         }
         let (sorted, tells) = self.sorted();
+        let are_pairs = self.are_pairs();
         if let Some(columns) = unique {
             // Only integers and texts are told by their numbers.
             let all_told = tells && columns == 1;
-            let are_pairs = self.are_pairs();
             let twins = sorted.par_windows(2).any(|pair| {
                 let (a, b) = (pair[0], pair[1]);
                 a.prefix == b.prefix
@@ -370,7 +370,6 @@ impl<'o> SortedEntries<'o> {
                 return Ok(false);
             }
         }
-        let are_pairs = self.are_pairs();
         let is_descending = self.order.column(0).descending;
         let mut fill = transaction.fill_tree(root)?;
         if are_pairs {

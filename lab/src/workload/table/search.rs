@@ -12,7 +12,7 @@ use crate::engine::{Miss, TableEngine};
 use crate::random::Random;
 use crate::workload::{Bench, Context, sampler};
 
-/// A table, the virtual table made of it, and what is asked.
+/// A table, the virtual table over its rows, and the queries.
 struct Searched {
     kind: &'static str,
     table: &'static TableSpec,
@@ -114,7 +114,7 @@ pub(super) fn add<E: TableEngine>(bench: &mut Bench<E>) {
     }
 }
 
-/// The rows of a table that a virtual table is made of.
+/// The rows behind a virtual table.
 fn rows(cx: &Context, searched: &Searched) -> Vec<Vec<Vec<u8>>> {
     let mut random = Random::new(cx.seed);
     let is_text = searched.kind == "text";

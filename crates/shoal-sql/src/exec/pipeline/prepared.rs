@@ -187,27 +187,24 @@ impl PreparedTest {
             return any;
         };
         let numeric = rule.affinity.is_some_and(Affinity::is_numeric);
-        let is_int = |item: &Operand| matches!(fixed(item, parameters), ValueRef::Int(_));
-        let is_text = |item: &Operand| match fixed(item, parameters) {
-            ValueRef::Text(text) => !(numeric && may_read_as_number(text)),
-            _ => false,
+        let int = |item: &Operand| match fixed(item, parameters) {
+            ValueRef::Int(int) => Some(int),
+            _ => None,
+        };
+        let probe = |item: &Operand| match fixed(item, parameters) {
+            ValueRef::Text(text) if !(numeric && may_read_as_number(text)) => {
+                Some(TextProbe::new(text))
+            }
+            _ => None,
         };
         let (field, not) = (*field, rule.not);
-        if list.iter().all(is_int) && !real {
-            let int = |item: &Operand| match fixed(item, parameters) {
-                ValueRef::Int(int) => Some(int),
-                _ => None,
-            };
-            let mut ints: Vec<i64> = list.iter().filter_map(int).collect();
+        if !real && let Some(mut ints) = list.iter().map(int).collect::<Option<Box<[i64]>>>() {
             ints.sort_unstable();
-            return PreparedTest::IntIn { field, ints: ints.into(), not, test: at };
+            return PreparedTest::IntIn { field, ints, not, test: at };
         }
-        if list.iter().all(is_text) && rule.collation == Collation::Binary {
-            let probe = |item: &Operand| match fixed(item, parameters) {
-                ValueRef::Text(text) => Some(TextProbe::new(text)),
-                _ => None,
-            };
-            let probes = list.iter().filter_map(probe).collect();
+        if rule.collation == Collation::Binary
+            && let Some(probes) = list.iter().map(probe).collect()
+        {
             return PreparedTest::TextIn { field, probes, not, test: at };
         }
         any
@@ -302,8 +299,8 @@ impl PreparedTest {
     }
 }
 
-/// Narrows rows to those of which any part holds. Each part is asked about rows no part before
-/// holds for.
+/// Narrows rows to the union of the parts' rows. A row met by one part is not asked of the parts
+/// behind.
 fn any_part(
     parts: &[Box<[PreparedTest]>],
     tests: &[Box<[Test]>],
