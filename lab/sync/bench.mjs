@@ -144,7 +144,7 @@ async function idle(server) {
   return row;
 }
 
-// What one client can swell it by, in megabytes.
+// Megabytes of the server's growth by one client.
 async function swelling(server) {
   const data = Automerge.encodeSyncMessage({ heads: [], need: [], have: HAVE, changes: [] });
   let before = server.rss_mb();

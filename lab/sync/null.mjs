@@ -1,5 +1,5 @@
-// The null server: relays changes, keeps them in memory, knows no document and no disk. What a
-// server costs beside it is what the document and the disk cost.
+// The null server: relays changes, keeps them in memory, knows no document and no disk. The
+// excess of another server is the cost of the document and the disk.
 //   PORT=... node null.mjs
 import { decodeSyncMessage, encodeSyncMessage } from "@automerge/automerge";
 import { Encoder } from "cbor-x";

@@ -23,7 +23,7 @@ pub(crate) enum Wanted<'a> {
 ///
 /// # Errors
 /// A statement's error, made a [`Failure`] by `failed`; a wanted table missing from the schema;
-/// tables that cannot be dumped.
+/// tables without a form in a dump.
 pub(crate) fn dump(
     connection: &mut Connection,
     out: &mut impl Write,
@@ -192,8 +192,8 @@ fn write(
     Ok(())
 }
 
-/// Writes the row of `sqlite_schema` that declares a virtual table, as `sqlite3` does for a dump:
-/// shadow tables follow as ordinary ones, so that no module is asked and no index is built.
+/// Writes a virtual table's row of `sqlite_schema`, as `sqlite3` does for a dump: shadow tables
+/// follow as ordinary ones, without a call of the module or an index built anew.
 pub(crate) fn declare_virtual(out: &mut impl Write, name: &str, sql: &str) -> io::Result<()> {
     let literal = |text: &str| format!("'{}'", text.replace('\'', "''"));
     let (name, sql) = (literal(name), literal(sql));

@@ -55,7 +55,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Output that could not be written is told of as such; other faults in their own words.
+/// Failed writes of output are told of as such; other faults in their own words.
 impl From<shoal_diff::Error> for Failure {
     fn from(error: shoal_diff::Error) -> Self {
         match error {

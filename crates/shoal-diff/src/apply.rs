@@ -38,14 +38,14 @@ impl ConflictKind {
     }
 }
 
-/// A change that does not fit.
+/// A change in conflict with the present row, and the row.
 #[derive(Debug)]
 pub struct Conflict<'c> {
     /// The kind.
     pub kind: ConflictKind,
     /// The change.
     pub change: &'c Change<'c, 'c>,
-    /// The row that is there, its first columns those of the change.
+    /// The present row; its first columns are the change's.
     pub present: Option<&'c [Value]>,
 }
 
@@ -54,7 +54,7 @@ pub struct Conflict<'c> {
 pub enum Answer {
     /// Leave the change out.
     Omit,
-    /// Apply the change over the row that is there: for [`ConflictKind::Data`] and
+    /// Apply the change over the present row: for [`ConflictKind::Data`] and
     /// [`ConflictKind::Conflict`] alone.
     Replace,
     /// Take everything back.
@@ -64,7 +64,7 @@ pub enum Answer {
 /// The extent of an application.
 #[derive(Default)]
 pub struct ApplyOptions<'o> {
-    /// Leaves out the changes of tables for which this is true.
+    /// True for tables to be left out, with all their changes.
     pub is_left_out: Option<&'o dyn Fn(&str) -> bool>,
 }
 
@@ -87,7 +87,7 @@ pub struct Applied {
 /// Applies a changeset or a patchset as one transaction, or within the open one as a whole or not
 /// at all. Foreign keys, where the connection enforces them, are checked behind the last change.
 /// `handler` answers each conflict. A change refused by a constraint is tried again behind the
-/// table's other changes before it counts as a conflict.
+/// table's other changes before the change counts as a conflict.
 ///
 /// # Errors
 /// [`Error::Aborted`] by the handler, [`Error::ForeignKeys`], [`Error::Corrupt`], [`Error::Sql`];
@@ -191,7 +191,7 @@ impl Applying<'_> {
     }
 
     /// Inserts the reader's row and those behind it by a writer of rows, up to the first change
-    /// that is no insertion into the table, or that a constraint refuses: gives that one.
+    /// other than an insertion into the table, or refused by a constraint: gives this change.
     fn insert_rows<'r, 'a>(
         &mut self,
         target: &Target,
@@ -215,7 +215,7 @@ impl Applying<'_> {
         Ok(Some(reader.again()))
     }
 
-    /// The table of a head; `None` where there is none like it, which is noted.
+    /// The table of a head; `None`, with a note of the reason, where no table is like the head's.
     fn target(&mut self, head: &Head, options: &ApplyOptions<'_>) -> Result<Option<Target>, Error> {
         if options.is_left_out.is_some_and(|is| is(&head.table)) {
             return Ok(None);
@@ -302,7 +302,7 @@ impl Applying<'_> {
         Ok(true)
     }
 
-    /// True where the change takes the place of the row that is there.
+    /// True where the change takes the place of the present row.
     fn ask(
         &mut self,
         change: &Change<'_, '_>,
@@ -332,7 +332,7 @@ impl Applying<'_> {
     }
 }
 
-/// The value of a column that a change must tell.
+/// The value of a column present in every sound change.
 pub(crate) fn told<'a>(record: &[Option<ValueRef<'a>>], column: usize) -> ValueRef<'a> {
     record[column].unwrap_or(ValueRef::Null)
 }

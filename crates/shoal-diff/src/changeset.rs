@@ -118,7 +118,7 @@ pub struct Reader<'a> {
     head: Head,
     old: Vec<Option<ValueRef<'a>>>,
     new: Vec<Option<ValueRef<'a>>>,
-    /// The last change's operation, and the flag beside it.
+    /// The last change's operation and its indirect flag.
     last: (Op, bool),
     /// True for the notes of a rebase: their insertions may lack values outside of the key.
     has_gaps: bool,
@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
         Reader { bytes, at: 0, form: None, head, old, new, last, has_gaps: false }
     }
 
-    /// A reader of the notes about conflicts that a rebase needs.
+    /// A reader of the notes about conflicts, read by a rebase.
     pub(crate) fn of_notes(bytes: &'a [u8]) -> Reader<'a> {
         Reader { has_gaps: true, ..Reader::new(bytes) }
     }
@@ -193,7 +193,7 @@ impl<'a> Reader<'a> {
         Ok(Some(self.again()))
     }
 
-    /// The change that [`Reader::next`] gave last.
+    /// The change last given by [`Reader::next`].
     pub(crate) fn again(&self) -> Change<'_, 'a> {
         let Reader { head, old, new, last: (op, indirect), .. } = self;
         let form = self.form.unwrap_or(Form::Changeset);
@@ -226,7 +226,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads the values of a record; with `key_only`, those of key columns alone are there.
+    /// Reads the values of a record; with `key_only`, key columns alone have values.
     fn read_record(&mut self, side: Side, key_only: bool) -> Result<(), Error> {
         for column in 0..self.head.keys.len() {
             if key_only && self.head.keys[column] == 0 {
@@ -248,7 +248,7 @@ impl<'a> Reader<'a> {
             1 => ValueRef::Int(i64::from_be_bytes(self.number()?)),
             2 => {
                 let real = f64::from_be_bytes(self.number()?);
-                // SQLite stores NULL for what is no number.
+                // SQLite stores NULL for NaN.
                 if real.is_nan() { ValueRef::Null } else { ValueRef::Real(real) }
             }
             3 => ValueRef::Text(self.counted()?),

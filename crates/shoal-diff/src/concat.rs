@@ -7,7 +7,7 @@ use shoal_sql::{Value, ValueRef};
 use crate::Error;
 use crate::changeset::{Change, Form, Head, Op, Reader, Writer};
 
-/// A record that owns its values.
+/// A record with values of its own.
 pub(crate) type Record = Vec<Option<Value>>;
 
 pub(crate) fn owned(record: &[Option<ValueRef<'_>>]) -> Record {
@@ -36,7 +36,7 @@ struct Group {
 
 /// One changeset with the effect of `first` and then `second`; likewise of two patchsets.
 ///
-/// A pair of changes that cannot follow each other (two insertions of one row, an update after a
+/// A pair of changes unable to follow each other (two insertions of one row, an update after a
 /// deletion) leaves the first alone, as in SQLite.
 ///
 /// # Errors

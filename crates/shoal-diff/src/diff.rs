@@ -34,7 +34,7 @@ pub struct LeftOut {
     pub why: &'static str,
 }
 
-/// Tells `sink` of everything to be done to the file of `a` for it to have the content of `b`'s.
+/// Tells `sink` of every change from the content of the file of `a` to the content of `b`'s.
 /// Both are read in one snapshot each.
 ///
 /// Rows are the same by their rowid or their primary key ([`Identity`]); values by type and bytes.
@@ -199,8 +199,8 @@ impl RowsOf {
         Comparison { shape: &shape, has_same_definition, in_stages }.run(a, b, &mut emit)
     }
 
-    /// Counters of `AUTOINCREMENT`: those that differ, and in scripts those that rows written by
-    /// the script move.
+    /// Counters of `AUTOINCREMENT`: different ones, and in scripts the ones moved by rows of the
+    /// script.
     fn compare_sequences(
         &self,
         a: &mut Connection,

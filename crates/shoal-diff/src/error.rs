@@ -4,7 +4,7 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Bytes that are no changeset or patchset.
+    /// Bytes of neither a changeset nor a patchset.
     #[error("changeset, byte {at}: {structure} {fault}")]
     Corrupt {
         /// The broken structure: a table's head, a change, a value.
@@ -17,7 +17,7 @@ pub enum Error {
     /// Changes in a form unfit for the work: a patchset cannot be inverted, say.
     #[error("{what}")]
     Unfit {
-        /// The work, and the reason it cannot be done.
+        /// The work, and the reason against its being done.
         what: &'static str,
     },
     /// Two changesets disagree about the columns or the key of a table.
@@ -36,7 +36,7 @@ pub enum Error {
         /// The conflict, in words.
         kind: &'static str,
     },
-    /// Foreign keys point at rows that are not there after all changes; nothing was applied.
+    /// Foreign keys point at missing rows after all changes; nothing was applied.
     #[error("rows would refer to rows that are not there (FOREIGN KEY); nothing was applied")]
     ForeignKeys,
     /// A table cannot be compared or merged.

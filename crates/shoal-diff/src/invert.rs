@@ -1,4 +1,4 @@
-//! The changeset that takes a changeset back.
+//! The inverse of a changeset, to take the changes back.
 
 use crate::Error;
 use crate::changeset::{Change, Form, Op, Reader, Writer};

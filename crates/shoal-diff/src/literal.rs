@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use shoal_sql::{ValueRef, real_to_text};
 use shoal_stdx::hex;
 
-/// A character written by its number, and two marks that may stand in its place.
+/// A character written by its number, and two marks to stand in its place.
 type Marked = (char, &'static str, &'static str);
 
 const NUL: Marked = ('\0', "\\0", "\\000");

@@ -56,11 +56,11 @@ pub struct Merged {
     pub left_out: Vec<(String, &'static str)>,
 }
 
-/// Brings what changed from `base` to `theirs` into `ours`, in one transaction. Rows are matched as
+/// Brings the changes from `base` to `theirs` into `ours`, in one transaction. Rows are matched as
 /// in [`diff`](crate::diff); triggers of ours do not run, and foreign keys, where enforced, are
 /// checked behind the last change.
 ///
-/// A cell changed on one side takes that side's value, a cell changed differently on both is a
+/// A cell changed on one side takes the changed value, a cell changed differently on both is a
 /// conflict. With conflicts, the merged file gets a table `merge_conflict(id, tbl, kind, row, col,
 /// base, ours, theirs)`; without, an older one is dropped.
 ///
@@ -217,7 +217,7 @@ impl Merging<'_> {
         self.write_conflicts()
     }
 
-    /// Rows of tables that the ancestor lacks, or has with another definition, where ours has the
+    /// Rows of tables missing from the ancestor, or defined otherwise there, where ours has the
     /// definition of theirs by now.
     fn rows_of_new_tables(
         &mut self,
@@ -296,7 +296,7 @@ impl Merging<'_> {
         });
     }
 
-    /// Brings rows of theirs in; those a constraint refuses are tried again behind the others.
+    /// Brings rows of theirs in; rows refused by a constraint are tried again behind the others.
     fn rows(&mut self, mut rows: Vec<TheirRow>) -> Result<(), Error> {
         let mut targets: HashMap<String, Option<Target>> = HashMap::new();
         let mut may_delay = true;
@@ -379,7 +379,7 @@ impl Merging<'_> {
         self.finish(row, done, may_delay)
     }
 
-    /// Merges the cells of a row that both sides have; `base` is empty for a row of both sides'.
+    /// Merges the cells of a row present on both sides; `base` is empty for a row of both sides'.
     fn cells(
         &mut self,
         target: &mut Target,
@@ -437,7 +437,7 @@ impl Merging<'_> {
         Ok(true)
     }
 
-    /// A conflict a column that differs between two states of a row.
+    /// A conflict for each column with different values in two states of a row.
     fn changed_cells(&mut self, row: &TheirRow, a: &[Value], b: &[Value], kind: &'static str) {
         for column in (0..a.len()).filter(|column| a[*column] != b[*column]) {
             let base = row.old.get(column).cloned().unwrap_or_default();

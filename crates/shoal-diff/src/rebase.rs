@@ -1,4 +1,4 @@
-//! A changeset of one's own, put behind another's that was applied with conflicts.
+//! A changeset of one's own, put behind another applied here with conflicts.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ enum Cell {
     Untouched,
     /// The applied change took the place of the local value.
     Replaced,
-    /// The value that the applied change wanted, and did not get.
+    /// The value wanted by the applied change, and refused.
     Wanted(Value),
 }
 
@@ -32,9 +32,9 @@ struct Notes {
     rows: HashMap<Vec<u8>, Note>,
 }
 
-/// Rewrites `local`, a changeset of changes made here, so that it applies behind a changeset from
-/// elsewhere: `notes` are [`Applied::rebase`](crate::Applied::rebase) of that one's application
-/// here, its bytes those of SQLite's rebase buffers.
+/// Rewrites `local`, a changeset of changes made here, to apply behind a changeset from elsewhere:
+/// `notes` are [`Applied::rebase`](crate::Applied::rebase) of the other changeset's application
+/// here, in the bytes of SQLite's rebase buffers.
 ///
 /// # Errors
 /// [`Error::Corrupt`]; [`Error::Unfit`] for patchsets; [`Error::Heads`].

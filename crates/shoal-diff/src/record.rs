@@ -14,12 +14,12 @@ use crate::sink::{RowDiff, push_row};
 
 /// Notes the rows a connection touches in `main`, and gives the changes since the start as a
 /// changeset or patchset, as SQLite's sessions do: one change a row, whatever happened in between,
-/// nothing for what was rolled back.
+/// nothing for changes rolled back.
 ///
 /// Recorded are tables with a primary key; rows with NULL in the key are not, nor are changes of
 /// the schema. The connection's hook before changes of rows
 /// ([`Connection::set_preupdate_hook`]) is the recorder's until [`Recorder::stop`]. Memory: each
-/// touched row as it was at the start.
+/// touched row in its state at the start.
 ///
 /// ```
 /// # use shoal_sql::{Connection, Error};
@@ -152,7 +152,7 @@ impl Table {
         }
     }
 
-    /// Writes the touched rows that differ from the present ones.
+    /// Writes the touched rows different from the present ones.
     fn write(&self, connection: &mut Connection, writer: &mut Writer) -> Result<(), Error> {
         let shape = &self.shape;
         let table = &shape.head.table;

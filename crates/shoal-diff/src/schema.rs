@@ -76,7 +76,7 @@ pub(crate) struct Definitions {
 }
 
 impl Definitions {
-    /// Reads the definitions, without SQLite's own tables and those `is_left_out` names.
+    /// Reads the definitions, without SQLite's own tables and the tables named by `is_left_out`.
     pub(crate) fn read(
         connection: &mut Connection,
         is_left_out: &dyn Fn(&str) -> bool,
@@ -112,7 +112,7 @@ impl Definitions {
         self.objects.iter().filter(move |object| object.kind == kind)
     }
 
-    /// True for a table that a virtual table of this file keeps its content in.
+    /// True for a shadow table of a virtual table of this file.
     pub(crate) fn is_shadow(&self, table: &str) -> bool {
         self.shadows.contains(&table.to_ascii_lowercase())
     }

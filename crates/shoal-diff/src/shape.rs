@@ -1,4 +1,4 @@
-//! A table as differences see one: the columns told of, and what makes a row the same row.
+//! A table as differences see one: the columns told of, and the identity of rows.
 
 use shoal_sql::{RowWalk, Table, Value, ValueRef};
 
@@ -82,7 +82,7 @@ impl Shape {
         shape
     }
 
-    /// True where an update may collide with a row that changes later.
+    /// True where an update may collide with a row of a later change.
     pub(crate) fn has_unique(&self) -> bool {
         let keys = self.head.keys.iter();
         self.unique.iter().zip(keys).any(|(unique, place)| *unique && *place == 0)

@@ -14,7 +14,7 @@ use crate::shape::{Identity, Shape, whole};
 pub struct RowDiff<'r> {
     /// The table.
     pub shape: &'r Shape,
-    /// What has to be done to the first file.
+    /// The operation to be done to the first file.
     pub op: Op,
     /// The rowid, of the row in the first file where there is one; `None` in tables without.
     pub rowid: Option<i64>,
@@ -70,7 +70,7 @@ pub struct Changes {
 
 impl Changes {
     /// No changes so far. `with_rowids` takes tables without a primary key too: their rows are
-    /// named by rowid, in a column `_rowid_` that SQLite understands since 3.42.
+    /// named by rowid, in a column `_rowid_`, understood by SQLite since 3.42.
     pub fn new(form: Form, with_rowids: bool) -> Changes {
         Changes { writer: Writer::new(form), with_rowids, skipped: 0 }
     }

@@ -1,4 +1,4 @@
-//! Differences as SQL: a script that makes the first file's content the second's.
+//! Differences as SQL: a script to make the first file's content the second's.
 
 use std::io::Write;
 

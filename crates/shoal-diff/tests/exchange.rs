@@ -111,7 +111,7 @@ fn assert_same(found: &[String], expect: &[String], context: &str) {
     assert!(found == expect, "{context}: too much {more:#?}, missing {less:#?}");
 }
 
-/// Without the tables that changesets leave out.
+/// Without the tables left out of changesets.
 fn keyed(content: Vec<String>) -> Vec<String> {
     content.into_iter().filter(|line| !line.starts_with("four ")).collect()
 }

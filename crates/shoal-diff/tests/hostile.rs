@@ -8,7 +8,7 @@ mod changeset;
 
 use shoal_testkit::Random;
 
-/// Changes of the tables that the check applies to: a changeset, a patchset.
+/// Changes of the tables under check: a changeset, a patchset.
 const SEEDS: [&str; 3] = [
     "540301000074000900010000000000000001030178023ff8000000000000\
      170001000000000000000203017900000302797900120001000000000000000903017a05",

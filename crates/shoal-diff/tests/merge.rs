@@ -1,4 +1,4 @@
-//! Three-way merges: what each side changed, and where both did.
+//! Three-way merges: changes of either side, and of both.
 
 #![allow(clippy::unwrap_used)]
 
@@ -103,7 +103,7 @@ fn constraints_and_definitions_conflict_too() {
     assert_eq!(rows(&mut here, "SELECT * FROM t WHERE id > 3"), "7|seven|70");
     let kinds: Vec<&str> = merged.conflicts.iter().map(|conflict| conflict.kind).collect();
     assert_eq!(kinds, ["definition", "constraint"], "{:?}", merged.conflicts);
-    // The table that theirs dropped was as before in ours.
+    // The table dropped by theirs was as before in ours.
     assert_eq!(rows(&mut here, "SELECT count(*) FROM sqlite_schema WHERE name = 'k'"), "0");
     let ours = "UPDATE k SET z = 'changed' WHERE x = 1";
     let (mut here, merged) = self::merged(ours, "DROP TABLE k", false);

@@ -3,7 +3,7 @@
 use crate::cell::{INDEX_LOCAL_MIN, MAX_LOCAL_LESS, TOP_BITS, word_at};
 use crate::{Corrupt, Page, PageKind};
 
-/// A cell's place on its page, of which no byte comes behind the 65,536th.
+/// A cell's place on its page, within the first 65,536 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CellExtent {
     /// Offset of the first byte.

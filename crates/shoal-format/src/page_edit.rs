@@ -420,9 +420,8 @@ impl<'a> PageEdit<'a> {
         Ok(())
     }
 
-    /// Moves cells over the freeblocks, one or two of them, so that the gap takes their bytes.
-    /// False where there are more, or where the gap stays smaller than `wanted`; nothing changed
-    /// then.
+    /// Moves cells over one or two freeblocks, whose bytes join the gap. False, with nothing
+    /// changed, for more freeblocks and for a gap smaller than `wanted` all the same.
     ///
     /// # Errors
     /// [`Corrupt`] for broken freeblocks.
@@ -506,8 +505,8 @@ impl<'a> PageEdit<'a> {
     /// Puts cells onto an empty page created just now, in this order; their places are in `source`.
     /// False when they have no room together; the page is of no use then.
     ///
-    /// Cost: a copy for each run of cells that lie in `source` as they will lie on the page, each
-    /// before the one before it.
+    /// Cost: a copy for each run of cells already in the page's order in `source`, each cell right
+    /// before its predecessor.
     ///
     /// # Panics
     /// When a cell is no part of `source`.

@@ -10,8 +10,8 @@ use crate::{Corrupt, KeyOrder, Page, PageKind, ValueRef};
 const INT_SHIFTS: [u32; 7] = [0, 56, 48, 40, 32, 16, 0];
 
 impl Page<'_> {
-    /// Finds the first entry that does not come before `key`, and whether one met on the way begins
-    /// with `key`. `None` for a page with an entry met that is long or broken.
+    /// Finds the first entry not before `key`; true beside its place where an entry compared on the
+    /// way begins with `key`. `None` once an entry to be compared is long or broken.
     ///
     /// Cost: a comparison for each halving of the entries; an integer in the first column decides
     /// most of them in a few steps.

@@ -314,7 +314,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// What A* expects of the way that is left: the straight line between coordinates, times a scale.
+/// The estimate of A* for the cost left: the straight line between coordinates, times a scale.
 struct Estimate<'a> {
     graph: &'a dyn Graph,
     keys: Option<(&'a str, &'a str)>,

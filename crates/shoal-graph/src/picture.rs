@@ -28,16 +28,16 @@ struct Spot {
     detail: String,
 }
 
-/// Properties that name a node, the first that it has.
+/// Properties to name a node by, in the order of preference.
 const NAMES: [&str; 5] = ["name", "title", "label", "path", "id"];
 
-/// Letters of a name that are shown.
+/// Most letters shown of a name.
 const NAME_MAX: usize = 24;
 
-/// Edge of the square that nodes are laid out in.
+/// Edge of the square of the layout.
 const SIDE: f64 = 1000.0;
 
-/// What is drawn of a database's graph.
+/// The part of a database's graph to be drawn.
 #[derive(Clone, Debug)]
 pub struct Drawing<'a> {
     /// The name of a property graph; `None` for the graph of `shoal cypher`.
@@ -117,7 +117,7 @@ impl Bounds for Unbounded {
 }
 
 impl Picture {
-    /// The picture of some nodes: those that are there, and the relationships between them.
+    /// The picture of some nodes and the relationships between them; missing nodes are left out.
     ///
     /// # Errors
     /// The graph's.
@@ -244,7 +244,7 @@ impl Picture {
         text
     }
 
-    /// Places of the nodes: from a circle, by forces that weaken round by round.
+    /// Places of the nodes: from a circle, by forces weaker in every round.
     fn layout(&self) -> Vec<(f64, f64)> {
         let count = self.nodes.len();
         let half = SIDE / 2.0;
@@ -306,7 +306,7 @@ fn name_of(id: i64, properties: &Map) -> String {
     }
 }
 
-/// A text within SVG and HTML. Letters that XML does not have become a mark.
+/// A text within SVG and HTML. Letters unknown to XML become a mark.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -12,8 +12,7 @@ use crate::json;
 use crate::procedure::Bounds;
 use crate::value::{Map, Value};
 
-/// What a traversal follows, and where it ends. The default follows outgoing relationships to
-/// every node.
+/// The way and the ends of a traversal. The default follows outgoing relationships to every node.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// True follows relationships from source to target; true as well where neither way is asked.
@@ -32,7 +31,7 @@ pub struct Policy {
     pub labels: Vec<String>,
     /// Properties of nodes shown, equal to these values. The walk goes through the others.
     pub shown: Map,
-    /// The property with a relationship's weight, 1 where it is missing, and the least followed.
+    /// The property with a relationship's weight, 1 by default, and the least weight followed.
     pub least_weight: Option<(String, f64)>,
     /// The walk ends once this node is found.
     pub stop_at: Option<i64>,
@@ -40,12 +39,12 @@ pub struct Policy {
     pub nodes: Option<usize>,
     /// Tokens of the nodes shown at most; the first is shown in any case.
     pub tokens: Option<u64>,
-    /// The property with a node's tokens; where it is missing, a quarter of the characters of the
-    /// node's properties as JSON, and at least 1.
+    /// The property with a node's tokens. A node without the property has a quarter of the
+    /// characters of its properties as JSON, and at least 1.
     pub token_property: String,
 }
 
-/// A reason for which a traversal left nodes out.
+/// A reason for nodes left out of a traversal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Partial {
     /// There are nodes more steps away.
@@ -83,7 +82,7 @@ pub struct Visit {
     pub node: i64,
     /// Steps from the start.
     pub depth: u32,
-    /// The node before it and the relationship between them; `None` of the start.
+    /// The node before and the relationship between both; `None` of the start.
     pub before: Option<(i64, i64)>,
     /// Labels and properties.
     pub data: Arc<NodeData>,
@@ -124,7 +123,7 @@ impl Traversal {
     }
 
     /// The nodes as text, a line of JSON each, and the tokens of all: labels, steps from the start,
-    /// the type that led there, properties.
+    /// the type of the last relationship, properties.
     ///
     /// # Errors
     /// The graph's.
@@ -155,11 +154,11 @@ const STRIDE: usize = 64;
 /// Memory of a node found, beside its properties.
 const NODE_BYTES: usize = 160;
 
-/// Walks from a node that is there, breadth first. `is_late` ends the walk early: the nodes found
-/// so far are kept.
+/// Walks from a node, breadth first; without the node nothing is found. `is_late` ends the walk
+/// early: the nodes found so far are kept.
 ///
 /// # Errors
-/// What the graph and the bounds raise.
+/// Errors of the graph and of the bounds.
 pub fn traverse(
     graph: &dyn Graph,
     start: i64,
@@ -258,7 +257,7 @@ impl Walk<'_> {
         })
     }
 
-    /// Takes a node found, and shows it where the policy does; false ends the walk.
+    /// Takes a node found, shown if the policy says so; false ends the walk.
     fn take(
         &mut self,
         node: i64,

@@ -1,5 +1,5 @@
 //! Table-valued functions over property graphs: algorithms, traversals beside a naive one, context
-//! texts; layouts, and names that follow `ALTER TABLE`.
+//! texts; layouts, and names after `ALTER TABLE`.
 
 #![allow(clippy::unwrap_used)]
 

@@ -744,7 +744,7 @@ impl Connection {
         IndexReader::new(main_schema(&self.schemas)?, transaction, index)
     }
 
-    /// Begins to write into `main` without SQL; `what` is said outside of a transaction.
+    /// Begins to write into `main` without SQL; `what` is the message outside of a transaction.
     fn begin_without_sql(&mut self, what: &'static str) -> Result<(), Error> {
         self.refuse_to_write()?;
         let Some(transaction) = &mut self.transaction else {
@@ -761,8 +761,8 @@ impl Connection {
     /// Opens a table for writing rows without SQL, within the open transaction.
     ///
     /// # Errors
-    /// [`Error::Misuse`] outside a transaction; no such table, and tables that cannot be written;
-    /// the store's when the transaction may not write.
+    /// [`Error::Misuse`] outside a transaction; no such table, and tables not to be written; the
+    /// store's when the transaction may not write.
     pub fn table_writer(&mut self, table: &str) -> Result<TableWriter<'_>, Error> {
         self.begin_without_sql("a table writer needs an open transaction")?;
         let transaction = self.transaction.as_mut().expect("writing begins in a transaction");

@@ -153,8 +153,8 @@ fn a_wrong_statistic_changes_no_answer() {
 }
 
 /// A statistic wrong by a factor of a thousand, of each table of each query: no plan reads many
-/// more pages than with the right one, because a look at the tree tells that the statistic is of
-/// another time.
+/// more pages than with the right one, because a look at the tree tells a statistic of another
+/// time.
 #[test]
 fn no_query_is_lost_to_a_wrong_statistic() {
     let scratch = tpch(0.004, true, true);

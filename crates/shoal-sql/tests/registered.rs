@@ -421,14 +421,14 @@ fn an_operator_gives_the_rows_of_calls_one_by_one() {
         assert_eq!(rows(&mut batched, sql), expected, "{sql} by single calls");
         batched.force(Forced::default());
     }
-    // Few rows are asked of what a LIMIT ends; batches grow up to the operator's size.
+    // Below a LIMIT the first batches are small; batches grow up to the operator's size.
     operator.0.lock().unwrap().clear();
     rows(&mut batched, "SELECT divisor FROM n, divisors(n.a) LIMIT 4");
     assert_eq!(*operator.0.lock().unwrap(), [1, 4]);
     operator.0.lock().unwrap().clear();
     rows(&mut batched, "SELECT count(*) FROM n, divisors(n.b)");
     assert_eq!(*operator.0.lock().unwrap(), [1, 4, 8, 8, 8, 8, 8, 8, 7]);
-    // Rows before the one that fails are given.
+    // Rows before the failing one are given.
     let failing = "SELECT n.a, divisor FROM n, divisors(n.a)";
     let error = ours(&mut batched, failing).unwrap_err();
     assert_eq!(error.to_string(), "divisors() of 13 bring bad luck");

@@ -83,7 +83,7 @@ fn what_a_writer_answers() {
     assert_eq!(rows, vec![vec![9.into(), "c".into()]]);
 }
 
-/// Rows pushed in the order of their rowids are the rows that SQL inserts, indexes and all.
+/// Rows pushed in the order of their rowids are the rows of an SQL insert, indexes and all.
 #[test]
 fn a_table_filled_in_order_is_the_one_inserted_into() {
     let schema = [

@@ -120,7 +120,7 @@ pub(crate) struct Snapshot {
 pub(crate) struct Counts {
     /// Its own.
     pub(crate) own: u64,
-    /// How often it found the file in a state that no commit of its own had led to.
+    /// How often the store found the file in a state made by another.
     pub(crate) others: u64,
 }
 
@@ -391,7 +391,7 @@ impl Transaction {
         }
     }
 
-    /// A page of a transaction that writes, or one not read yet.
+    /// A page changed by this transaction, one in memory, or one still to be read.
     #[inline]
     fn find_page(&self, pgno: Pgno) -> Result<&[u8], Error> {
         if pgno.get() <= self.file.page_count {

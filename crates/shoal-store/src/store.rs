@@ -162,7 +162,7 @@ pub(crate) struct State {
     pub(crate) changes: u64,
     /// Commits of this store so far.
     pub(crate) commits: u64,
-    /// How often the file was found in another state than this store had left it in.
+    /// How often the file was found in another state than this store's last.
     commits_of_others: u64,
     /// The state of the file seen or made last: unlike `file` and `image` never forgotten.
     known: Option<(FileHeader, u32, Option<LogVersion>)>,
@@ -842,7 +842,7 @@ impl State {
         Counts { own: self.commits, others: self.commits_of_others }
     }
 
-    /// Counts a state that was found, if this store did not make it.
+    /// Counts a state found and made by another, and gives the snapshot the counts.
     fn counted(&mut self, (file, mut snapshot): (FileState, Snapshot)) -> (FileState, Snapshot) {
         let found = (file.header, file.page_count, snapshot.log_version());
         if self.known.replace(found).is_some_and(|known| known != found) {
@@ -852,7 +852,7 @@ impl State {
         (file, snapshot)
     }
 
-    /// Takes note of a state that a commit of this store made.
+    /// Takes note of a state made by a commit of this store.
     pub(crate) fn made(&mut self, file: &FileState, log: Option<LogVersion>) {
         self.known = Some((file.header, file.page_count, log));
     }

@@ -87,14 +87,14 @@ impl Transaction {
 }
 
 impl Version {
-    /// True when one commit of the store that both versions are of led from `before` to this state.
+    /// True when one commit led from `before` to this state, by the store of both versions.
     pub fn follows(&self, before: &Version) -> bool {
         self.counts.others == before.counts.others && self.counts.own == before.counts.own + 1
     }
 
-    /// True when anybody but the store that both versions are of committed between `before` and
-    /// this state. True as well after a write-ahead log was begun anew without a commit, and for
-    /// a commit of another thread of this store that was seen before the thread was told.
+    /// True when anybody but the store of both versions committed between `before` and this state.
+    /// True as well after a write-ahead log was begun anew without a commit, and for a commit of
+    /// another thread of this store, if seen before the thread was told.
     pub fn has_commits_of_others_since(&self, before: &Version) -> bool {
         self.counts.others != before.counts.others
     }

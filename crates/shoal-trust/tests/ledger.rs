@@ -1,4 +1,4 @@
-//! Ledgers that hold, and ledgers that somebody changed by SQL.
+//! Sound ledgers, and ledgers changed by SQL.
 
 #![allow(clippy::unwrap_used)]
 
@@ -177,7 +177,7 @@ fn keys_rotate_and_writers_are_revoked() {
     let report = ledger.verify(&VerifyOptions::default()).unwrap();
     assert_eq!(kinds(&report), [FaultKind::Revoked]);
     assert_eq!(report.faults.len(), 1, "{report:?}");
-    // An old key that signs behind the rotation is found: the row is forged by SQL.
+    // An old key signing behind the rotation is found: the row is forged by SQL.
     let last = ledger.entries().unwrap().into_iter().find(|(_, _, entry)| entry.sequence == 4);
     let (id, _, mut entry) = last.expect("the second writer has four entries");
     entry.key = signer(2).public();
@@ -263,7 +263,7 @@ fn nobody_imports_entries_in_the_name_of_another() {
     let mut ledger = Ledger::open(&mut here).unwrap();
     assert_eq!(ledger.import(&mut copy).unwrap(), (0, 2));
     note(&mut ledger, 2, "still the writer");
-    // A key that the writer rotated to is the writer's, rotation and entry in one import.
+    // A key named by the writer's rotation is the writer's, rotation and entry in one import.
     let rotation = format!(r#"{{"key":"{}"}}"#, hex::encode(&signer(3).public()));
     append(&mut ledger, 2, "rotate", &rotation);
     note(&mut ledger, 3, "by the new key");

@@ -4,7 +4,7 @@ use shoal_sql::{Connection, Error, TableFunction, TableReads, Value};
 
 use crate::shadow::Parts;
 
-/// The most faults that are told.
+/// The most faults told.
 const FAULTS_MAX: usize = 100;
 
 /// Looks for faults, a sentence for each.

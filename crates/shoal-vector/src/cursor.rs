@@ -11,7 +11,7 @@ use crate::shadow::{Parts, Place};
 use crate::table::{ALL, BY_KEY, NEAREST, Use};
 use crate::vector::Vector;
 
-/// The rows that a search without a number of rows finds first.
+/// The first batch of rows of a search without a number of rows.
 const FIRST: usize = 64;
 
 /// How the rows of a cursor come.

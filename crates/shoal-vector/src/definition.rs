@@ -70,7 +70,7 @@ impl VectorColumn {
     }
 }
 
-/// What a column is, with its number among its kind.
+/// The kind of a column, with its number among its kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
     Vector(usize, VectorColumn),
@@ -150,7 +150,7 @@ fn class(word: &str) -> Option<Class> {
     })
 }
 
-/// A vector column; `Ok(None)` for words that begin as something else.
+/// A vector column; `Ok(None)` for words without the beginning of one.
 fn vector(words: &[&str], text: &str) -> Result<Option<VectorColumn>, Error> {
     let [_, type_name, "[", rest @ ..] = words else { return Ok(None) };
     let begins = |start: &str| {
@@ -206,7 +206,7 @@ impl Definition {
     /// Reads the arguments of `USING vec0(...)`.
     ///
     /// # Errors
-    /// Arguments that sqlite-vec refuses, in its words.
+    /// Arguments refused by sqlite-vec, in its words.
     pub(crate) fn parse(name: &str, arguments: &[String]) -> Result<Definition, Error> {
         let mut definition = Definition {
             name: name.to_owned(),
@@ -316,7 +316,7 @@ impl Definition {
         self.columns.iter().filter(|column| is(&column.kind)).count()
     }
 
-    /// The columns as SQL sees them: the key, those defined, `distance` and `k`.
+    /// The columns as SQL sees them: the key, the defined columns, `distance` and `k`.
     pub(crate) fn virtual_columns(&self) -> Vec<VirtualColumn> {
         let mut columns = vec![VirtualColumn::new(&self.key, "")];
         for column in &self.columns {
@@ -335,7 +335,7 @@ impl Definition {
         self.columns.len() + 1
     }
 
-    /// What the column at a place of the table is; `None` for the key and hidden ones.
+    /// The kind of the column at a place of the table; `None` for the key and hidden ones.
     pub(crate) fn kind(&self, place: usize) -> Option<Kind> {
         Some(self.columns.get(place.checked_sub(1)?)?.kind)
     }

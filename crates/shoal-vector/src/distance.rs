@@ -15,16 +15,16 @@ pub enum Metric {
     L1,
     /// One less the cosine of the angle.
     Cosine,
-    /// The number of bits that differ.
+    /// The number of different bits.
     Hamming,
-    /// One less the share of the bits set in both among those set in either.
+    /// One less the share of the bits set in both among the bits set in either.
     Jaccard,
     /// The inner product, the larger the nearer.
     Product,
 }
 
 impl Metric {
-    /// Refuses metrics that vectors of these elements have not, in sqlite-vec's words.
+    /// Refuses metrics undefined for vectors of these elements, in sqlite-vec's words.
     ///
     /// # Errors
     /// [`VectorError::Refused`].
@@ -189,7 +189,7 @@ impl Query {
                             let width = self.bytes.len();
                             let row = &rows[place * width..(place + 1) * width];
                             let set = row.iter().map(|byte| byte.count_ones()).sum::<u32>();
-                            // As pgvector has it: nothing in common with nothing is far.
+                            // As in pgvector: nothing in common with nothing is far.
                             match own + set - both {
                                 0 => 1.0,
                                 either => 1.0 - both as f32 / either as f32,

@@ -1,4 +1,4 @@
-//! The functions: sqlite-vec's `vec_...`, those behind pgvector's operators, and `vec_each`.
+//! The functions: sqlite-vec's `vec_...`, the functions of pgvector's operators, and `vec_each`.
 
 use std::borrow::Cow;
 
@@ -219,7 +219,7 @@ fn vec_normalize(values: &[Value], kinds: &[u8]) -> Result<Value, Error> {
     }
     let mut floats = vector.floats();
     let norm = norm(&vector) as f32;
-    // A zero vector has no direction and stays as it is.
+    // A zero vector has no direction, and stays.
     if norm != 0.0 {
         floats.iter_mut().for_each(|float| *float /= norm);
     }
@@ -228,7 +228,7 @@ fn vec_normalize(values: &[Value], kinds: &[u8]) -> Result<Value, Error> {
 
 type Call = fn(&[Value], &[u8]) -> Result<Value, Error>;
 
-/// The subtype of a function's result, by those of the arguments.
+/// The subtype of a function's result, by the subtypes of the arguments.
 type Subtype = fn(&[u8]) -> u8;
 
 /// Name, number of arguments, the subtype of the result, the function.

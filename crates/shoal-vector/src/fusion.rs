@@ -61,7 +61,7 @@ fn fuse(
             if place == fused.len() {
                 fused.push(Fused { key: key.clone(), score: 0.0, ranks: [None; 2] });
             }
-            // A key twice in a list counts where it is first.
+            // A key twice in a list counts at its first place.
             if fused[place].ranks[list].is_none() {
                 fused[place].ranks[list] = Some(rank);
                 fused[place].score += 1.0 / (smoothing + rank as f64);

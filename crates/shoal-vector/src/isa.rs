@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 /// An instruction set of this machine: its holder may run the kernel.
 ///
-/// Made only by asking the machine. Every kernel gives the same distances to the bit; which one ran
-/// is for records.
+/// Made only by asking the machine. Every kernel gives the same distances to the bit; the name is
+/// for records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Isa(Set);
 
@@ -22,7 +22,7 @@ pub(crate) enum Set {
 }
 
 impl Isa {
-    /// The kernel that every machine runs.
+    /// The kernel of every machine.
     pub const SCALAR: Isa = Isa(Set::Scalar);
 
     /// All of this machine's, from the slowest on.

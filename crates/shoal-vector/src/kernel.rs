@@ -25,7 +25,7 @@ use crate::isa::{Isa, Set};
 /// The number of partial sums of a pair.
 const LANES: usize = 64;
 
-/// The term that a pair of elements adds.
+/// The term added by a pair of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Term {
     /// `a * b`.
@@ -76,7 +76,7 @@ pub(crate) fn sums_f32(isa: Isa, term: Term, query: &[f32], rows: &[f32], out: &
     dispatch!(isa, term, sums_f32(query, rows, out));
 }
 
-/// As [`sums_f32`], of bytes that are signed numbers.
+/// As [`sums_f32`], of bytes as signed numbers.
 pub(crate) fn sums_int8(isa: Isa, term: Term, query: &[u8], rows: &[u8], out: &mut [i64]) {
     check(query.len(), rows.len(), out.len());
     dispatch!(isa, term, sums_int8(query, rows, out));
@@ -93,7 +93,7 @@ pub(crate) fn widen(isa: Isa, halves: &[u16], out: &mut [f32]) {
     }
 }
 
-/// The number of bits that differ between a query and each row, and the number set in both.
+/// The number of bits different in a query and each row, and the number set in both.
 pub(crate) fn bits(isa: Isa, query: &[u8], rows: &[u8], out: &mut [(u32, u32)]) {
     check(query.len(), rows.len(), out.len());
     match isa.set() {

@@ -1,4 +1,4 @@
-//! Vectors in SQL: functions, and tables that find the nearest ones.
+//! Vectors in SQL: functions, and tables searched for the nearest ones.
 //!
 //! [`register`] makes sqlite-vec's functions (`vec_distance_cosine`, ...) and its module `vec0`
 //! known to a connection, with the functions behind pgvector's operators. `vec0` tables keep chunks

@@ -13,7 +13,7 @@ use crate::isa::Isa;
 use crate::shadow::{Block, Parts};
 use crate::vector::Vector;
 
-/// Bytes of vectors from which several cores search faster than one.
+/// The least bytes of vectors for a search on several cores to be faster than on one.
 const PARALLEL_FROM: u64 = 4 << 20;
 
 /// A row and its distance. Rows without one (NaN) come last, equal ones by rowid.
@@ -59,7 +59,7 @@ impl Nearest {
         Nearest { wanted, heap: BinaryHeap::new() }
     }
 
-    /// Keeps a row if it is among the nearest.
+    /// Keeps a row among the nearest, drops any other.
     #[inline]
     pub(crate) fn push(&mut self, hit: Hit) {
         if self.heap.len() < self.wanted {
@@ -71,7 +71,7 @@ impl Nearest {
         }
     }
 
-    /// True for a distance beyond those of all the rows wanted.
+    /// True for a distance beyond the farthest of all the rows wanted.
     #[inline]
     fn is_far(&self, distance: f32) -> bool {
         self.heap.len() == self.wanted
@@ -89,7 +89,7 @@ impl Nearest {
     }
 }
 
-/// The nearest rows of one block among those held.
+/// Adds the nearest rows of one block; without `held`, every row counts as held.
 fn search_block(
     query: &Query,
     filter: &Filter,
@@ -99,7 +99,7 @@ fn search_block(
 ) {
     let mut distances = vec![0.0; block.rowids.len()];
     match held {
-        // Few rows: the distances of those alone.
+        // Few rows are held: the distances of the held rows alone.
         Some(held) if held.iter().filter(|held| **held).count() * 4 < held.len() => {
             for (row, _) in held.iter().enumerate().filter(|(_, held)| **held) {
                 query.distances(&block.rows, &block.squares, row, &mut distances[row..=row]);
@@ -132,8 +132,8 @@ impl Residents {
         Residents((0..columns).map(|_| Mutex::default()).collect())
     }
 
-    /// The copy of a column as it is read now: the one there is, or a new one. `None` within a
-    /// transaction that writes, and for columns larger than the limit on memory.
+    /// The copy of a column in the state read now: the kept one, or a new one. `None` within a
+    /// writing transaction, and for columns larger than the limit on memory.
     fn of(
         &self,
         parts: &Parts,
@@ -174,7 +174,7 @@ impl Residents {
     }
 }
 
-/// The `wanted` nearest rows of a vector column that meet the conditions.
+/// The `wanted` nearest rows of a vector column, under the conditions of the filter.
 ///
 /// # Errors
 /// Faults of the shadow tables; interrupts.

@@ -1,4 +1,4 @@
-//! The shadow tables: names, statements that make them, and chunks as they lie in them.
+//! The shadow tables: names, the statements to make them, and the chunks in them.
 
 use shoal_sql::{Error, Schema, ShadowBlob, ShadowTable, TableReads, Value, ValueRef};
 
@@ -21,14 +21,14 @@ pub(crate) struct Parts {
     pub(crate) auxiliary: Option<ShadowTable>,
 }
 
-/// The place of a row: a chunk, and the slot in it.
+/// The place of a row: a chunk, and a slot of the chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) chunk: i64,
     pub(crate) slot: usize,
 }
 
-/// The longest text that lies in its chunk as a whole.
+/// The longest text stored in its chunk as a whole.
 pub(crate) const SHORT_TEXT: usize = 12;
 
 /// A name in quotes.
@@ -37,7 +37,7 @@ pub(crate) fn quoted(name: &str) -> String {
 }
 
 impl Definition {
-    /// The suffixes of the shadow tables, in the order in which they are made.
+    /// The suffixes of the shadow tables, in the order of their making.
     pub(crate) fn suffixes(&self) -> Vec<String> {
         let mut names = vec!["info".to_owned(), "chunks".to_owned(), "rowids".to_owned()];
         names.extend((0..self.vectors().count()).map(|place| format!("vector_chunks{place:02}")));
@@ -53,7 +53,7 @@ impl Definition {
         names
     }
 
-    /// The statements that make the shadow tables, in sqlite-vec's words.
+    /// The statements to make the shadow tables, in sqlite-vec's words.
     pub(crate) fn statements(&self) -> Vec<String> {
         let table = |suffix: &str| quoted(&format!("{}_{suffix}", self.name));
         let (version, major, minor, patch) = VERSION;
@@ -333,7 +333,7 @@ pub(crate) enum Metadata {
     Texts(Vec<Vec<u8>>),
 }
 
-/// The rows of a chunk, without the slots that are free.
+/// The rows of a chunk, without the free slots.
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(crate) chunk: i64,

@@ -31,8 +31,7 @@ pub(crate) struct VectorTable {
     columns: Vec<VirtualColumn>,
 }
 
-/// What a choice does with an argument of the cursor, as a letter of the choice's text with a
-/// column behind it.
+/// The use of one argument of the cursor: a letter of the choice's text, then a column for some.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Use {
     /// `M`: the query of `MATCH`.

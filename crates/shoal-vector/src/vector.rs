@@ -23,7 +23,7 @@ pub enum Element {
 }
 
 impl Element {
-    /// The name that `vec_type` gives.
+    /// The name given by `vec_type`.
     pub const fn name(self) -> &'static str {
         match self {
             Element::F32 => "float32",
@@ -33,7 +33,7 @@ impl Element {
         }
     }
 
-    /// The subtype of blobs with such elements; sqlite-vec knows those but of `F16`.
+    /// The subtype of blobs with such elements; sqlite-vec knows all but `F16`.
     pub const fn subtype(self) -> u8 {
         match self {
             Element::F32 => 223,
@@ -85,7 +85,7 @@ pub enum VectorError {
     /// No elements.
     #[error("zero-length vectors are not supported.")]
     Empty,
-    /// A blob that ends within an element.
+    /// A blob ending within an element.
     #[error("invalid {name} vector BLOB length. Must be divisible by {width}, found {found}")]
     Length {
         /// The kind of elements.
@@ -98,13 +98,13 @@ pub enum VectorError {
     /// More elements than [`DIMENSIONS_MAX`].
     #[error("a vector has at most {DIMENSIONS_MAX} dimensions, found {0}")]
     Long(usize),
-    /// A text that does not begin as an array does.
+    /// A text without the `[` of an array at the beginning.
     #[error("JSON array parsing error: Input does not start with '['")]
     NoArray,
-    /// A text that is no array of numbers, with the byte where it stops being one.
+    /// A text other than an array of numbers, with the place of the first wrong byte.
     #[error("JSON parsing error at byte {0}: a vector is an array of finite numbers")]
     Json(usize),
-    /// A number that the elements cannot hold.
+    /// A number outside the range of the elements.
     #[error("JSON parsing error: value out of range for {0}")]
     Range(&'static str),
     /// Bits from a text.
@@ -119,7 +119,7 @@ pub enum VectorError {
          dimensions."
     )]
     Dimensions(usize, usize),
-    /// An operation that the elements have not.
+    /// An operation undefined for the elements.
     #[error("{0}")]
     Refused(&'static str),
 }
@@ -145,7 +145,7 @@ impl<'v> Vector<'v> {
     /// Reads a value as a vector of these elements: a blob, or an array of numbers in JSON.
     ///
     /// # Errors
-    /// Values that are neither, or have no elements.
+    /// Values of other storage classes, or without elements.
     pub fn read(value: &'v Value, element: Element) -> Result<Vector<'v>, VectorError> {
         let bytes = match value {
             Value::Blob(bytes) => Cow::Borrowed(bytes.as_slice()),
@@ -267,7 +267,7 @@ fn array(text: &[u8], element: Element) -> Result<Vec<u8>, VectorError> {
     }
 }
 
-/// Appends a number; `None` for a text that is none.
+/// Appends a number; `None` for any other text.
 fn push(bytes: &mut Vec<u8>, number: &str, element: Element) -> Option<Result<(), VectorError>> {
     let range = Some(Err(VectorError::Range(element.name())));
     if element == Element::Int8 {

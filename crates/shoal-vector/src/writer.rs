@@ -17,18 +17,18 @@ use crate::vector::Vector;
 #[derive(Debug)]
 struct Checked {
     partitions: Vec<Value>,
-    /// `None` for a vector to be left as it is.
+    /// `None` for a vector to be left alone.
     vectors: Vec<Option<Vec<u8>>>,
     metadata: Vec<Option<Value>>,
     auxiliary: Vec<Option<Value>>,
 }
 
-/// The chunk that takes the next rows of a partition.
+/// The chunk for the next rows of a partition.
 #[derive(Debug)]
 struct OpenChunk {
     partitions: Vec<Value>,
     chunk: i64,
-    /// One bit for each slot, set where a row has it.
+    /// One bit for each slot, set in slots with a row.
     validity: Vec<u8>,
 }
 
@@ -123,7 +123,7 @@ impl VectorWriter {
         parts.chunk_blob((table, chunk, column), length, &writes.reads())
     }
 
-    /// Checks a row's values. An update checks those it names, and reads the others from the row.
+    /// Checks a row's values; in an update, the named values alone: the others stay.
     fn check(&self, row: &VirtualRow<'_>, is_update: bool) -> Result<Checked, Error> {
         let definition = &self.parts.definition;
         let mut checked = Checked {
@@ -232,7 +232,7 @@ impl VectorWriter {
         }
     }
 
-    /// The largest number that rows of a table ever had.
+    /// The largest number ever given by a sequence.
     fn largest(&self, sequence: usize, writes: &TableWrites<'_>) -> Result<i64, Error> {
         if let Some(known) = self.sequences[sequence] {
             return Ok(known);
@@ -256,7 +256,7 @@ impl VectorWriter {
         Ok(last)
     }
 
-    /// One more than that.
+    /// The next number of a sequence.
     fn next(&mut self, sequence: usize, writes: &TableWrites<'_>) -> Result<i64, Error> {
         let full = || Error::of_function("database or disk is full");
         let next = self.largest(sequence, writes)?.checked_add(1).ok_or_else(full)?;
@@ -467,7 +467,7 @@ impl VectorWriter {
         }
     }
 
-    /// Adds a row with a rowid that no other row has.
+    /// Adds a row with a rowid of its own.
     fn add(
         &mut self,
         rowid: i64,
@@ -695,7 +695,7 @@ impl VirtualWriter for VectorWriter {
     }
 
     fn rollback_to(&mut self, _moment: usize) {
-        // Sequences stay: a number that was given and taken back is left out.
+        // Sequences stay: a number given and taken back is left out.
         self.forget();
     }
 }

@@ -16,7 +16,7 @@ use support::{Answer, Random, ours, shoal, sqlite};
 const CREATE: &str = "CREATE VIRTUAL TABLE v USING vec0(e float[4], p integer partition key, \
                       n integer, flag boolean, word text, +note text, chunk_size=8)";
 
-/// Statements that read and write every part of a table.
+/// Statements to read and write every part of a table.
 const STATEMENTS: &[&str] = &[
     "SELECT rowid, distance, note, word, flag, n, p FROM v WHERE e MATCH '[1,2,3,4]' AND k = 5",
     "SELECT count(*) FROM v WHERE e MATCH '[1,2,3,4]' AND k = 9 AND n > 2 AND word > 'b' AND p < 2",
@@ -97,7 +97,7 @@ fn changed_bytes_end_in_an_answer_or_an_error_with_its_place() {
         let path = folder.path().join(format!("{case}.db"));
         std::fs::copy(&whole, &path).unwrap();
         for _ in 0..1 + random.next(2) {
-            // A change that a constraint refuses is left out.
+            // A change refused by a constraint is left out.
             let _ = sqlite(&path).execute(&change(&mut random), []);
         }
         let mut connection = shoal(&path);

@@ -1,4 +1,4 @@
-//! The functions beside sqlite-vec's, and those that sqlite-vec has not.
+//! The functions beside sqlite-vec's, and the ones unknown to sqlite-vec.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! `vec0` tables beside sqlite-vec's: the same statements on files that each made, answers compared
+//! `vec0` tables beside sqlite-vec's: the same statements on files made by each, answers compared
 //! by distance, and every file read and written by the other afterwards.
 
 #![allow(clippy::unwrap_used)]
@@ -235,7 +235,7 @@ fn bytes_bits_and_keys_of_text_are_the_same_both_ways() {
         }
         same(shoal, sqlite, "SELECT id, vec_to_json(i), vec_to_json(b) FROM v WHERE id = 'key 7'");
         same(shoal, sqlite, "SELECT id FROM v ORDER BY id");
-        // A key that no row has empties the answer of sqlite-vec: the keys are those of rows.
+        // A key without a row empties the answer of sqlite-vec: all keys here have rows.
         let nearest = "SELECT count(*) FROM v WHERE i MATCH vec_int8('[1,2,3,4,5,6]') AND k = 3 \
                        AND id IN (SELECT id FROM v_rowids WHERE rowid % 3 = 0)";
         same(shoal, sqlite, nearest);
@@ -310,7 +310,7 @@ fn half_floats_ties_and_numberless_distances() {
         rows(&mut shoal, "SELECT rowid, distance FROM v WHERE e MATCH '[1,0]' AND k = 3"),
         "[Int(1), Real(0.0)] [Int(3), Real(0.0)] [Int(2), Real(2.0)]"
     );
-    // A zero vector has no angle: it comes last.
+    // A zero vector has no angle, and comes last.
     assert_eq!(
         rows(&mut shoal, "SELECT rowid, distance FROM v WHERE c MATCH '[1,0]' AND k = 3"),
         "[Int(1), Real(0.0)] [Int(3), Real(1.0)] [Int(2), Null]"

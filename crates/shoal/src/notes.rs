@@ -14,7 +14,7 @@ impl Database {
     /// The notes with keys of this beginning, by key.
     ///
     /// # Errors
-    /// The store's; what is wrong with the tables.
+    /// The store's; faults of the tables.
     pub fn notes(&mut self, beginning: &str) -> Result<BTreeMap<String, Vec<u8>>, Error> {
         self.snapshot(|database| {
             let mut notes = BTreeMap::new();

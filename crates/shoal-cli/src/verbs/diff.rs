@@ -1,4 +1,4 @@
-//! `shoal diff`: what differs between two databases.
+//! `shoal diff`: the differences of two databases.
 
 use std::io::Write;
 
@@ -93,7 +93,7 @@ fn print(summary: &Summary, out: &mut impl Write) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says that documents differ: they are no rows.
+/// Notes differing documents: documents are no rows.
 fn note_documents(args: &DiffDatabasesArgs) -> Result<(), Failure> {
     let heads = |path| {
         let mut database = open::database(path, Access::ReadOnly)?;

@@ -1,4 +1,4 @@
-//! `shoal git-driver`: the programs that `shoal git-install` tells git of.
+//! `shoal git-driver`: the programs named to git by `shoal git-install`.
 
 use std::io::Write;
 use std::path::Path;
@@ -46,7 +46,7 @@ fn kind(path: &Path) -> Result<Kind, Failure> {
     })
 }
 
-/// Prints a database as the SQL that makes it, its documents as JSON; any other file as it is.
+/// Prints a database as SQL to make the tables, and its documents as JSON; other files unchanged.
 fn show(path: &Path) -> Result<(), Failure> {
     let mut out = out::stdout();
     match kind(path)? {

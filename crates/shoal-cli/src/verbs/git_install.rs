@@ -44,7 +44,7 @@ fn git(words: &[&OsStr]) -> Result<(), Failure> {
     Err(Failure::at("git config", said).hint("run it inside a repository, or with --global"))
 }
 
-/// Adds the lines of the patterns that are missing; gives their number.
+/// Adds the missing lines of the patterns; gives their number.
 fn attributes(path: &Path, patterns: &[String]) -> Result<usize, Failure> {
     let mut text = match read_file(path) {
         Ok(bytes) => String::from_utf8(bytes)

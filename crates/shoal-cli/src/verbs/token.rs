@@ -20,7 +20,7 @@ pub(crate) fn run(verb: &TokenVerb) -> Result<(), Failure> {
     }
 }
 
-/// A file that only its owner reads, made anew.
+/// A new file, readable by its owner alone.
 pub(crate) fn write_secret(path: &Path, text: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -37,14 +37,14 @@ fn key_path(file: &Path) -> PathBuf {
     PathBuf::from(path)
 }
 
-/// Holds the file of tokens until dropped: of two commands that change it at once the second waits,
-/// and takes nothing back that the first one wrote.
+/// Lock of the file of tokens, held until dropped: of two changing commands at once the second
+/// waits, and keeps the changes of the first.
 fn hold(file: &Path) -> Result<File, Failure> {
     let at = |error: io::Error| Failure::at(file.display(), error);
     loop {
         let held = File::open(file).map_err(at)?;
         held.lock().map_err(at)?;
-        // Whoever held it before has put another file into its place.
+        // The holder before has put another file into the place of this one.
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt;

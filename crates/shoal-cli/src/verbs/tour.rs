@@ -130,7 +130,7 @@ fn heads(info: &str) -> Option<serde_json::Value> {
 }
 
 /// `testdata/` as named, below the current folder if Shoal's documents are in it, or in the source
-/// tree this was built from.
+/// tree of this build.
 pub(crate) fn find_testdata(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let built_from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
     let places = match named {

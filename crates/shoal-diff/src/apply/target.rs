@@ -1,4 +1,4 @@
-//! The statements that apply changes to one table.
+//! The statements to apply changes to one table.
 
 use std::collections::HashMap;
 
@@ -40,8 +40,8 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// The table of that name with at least the head's columns, and its key; else the reason why
-    /// there is none.
+    /// The table of the head's name with at least the head's columns, and its key; else the reason
+    /// why there is none.
     pub(crate) fn find(
         connection: &mut Connection,
         head: &Head,
@@ -233,7 +233,7 @@ fn bind<'a>(
     Ok(())
 }
 
-/// True for a row that a constraint refused.
+/// True for a row refused by a constraint.
 pub(crate) fn is_refused<T>(done: Result<T, SqlError>) -> Result<bool, Error> {
     match done {
         Ok(_) => Ok(false),

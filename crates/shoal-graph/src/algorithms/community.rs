@@ -1,7 +1,7 @@
 //! Communities by modularity: Louvain's algorithm, and Leiden's, whose communities hang together.
 //!
 //! Both see the graph without direction, parallel relationships added up. Nodes come in the order
-//! of their ids and ties go to the smallest community, so that the same graph has the same answer;
+//! of their ids and ties go to the smallest community: the same graph has the same answer.
 //! Leiden's refinement takes the best merge where the paper draws one at random.
 
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ struct Level {
     neighbours: Vec<Vec<(u32, f64)>>,
     /// Weight of the relationships within each node.
     within: Vec<f64>,
-    /// Sums of the weights at each node; those within count twice.
+    /// Sums of the weights at each node; weights within the node count twice.
     degrees: Vec<f64>,
     /// The sum of all degrees.
     total: f64,
@@ -35,7 +35,7 @@ impl Level {
             bounds.tick()?;
             for (nth, &other) in snapshot.outgoing(at).iter().enumerate() {
                 let weight = snapshot.weight(at, nth);
-                // Nodes are not tied by a relationship that weighs nothing.
+                // A relationship of weight 0 ties no nodes.
                 if weight == 0.0 {
                     continue;
                 }
@@ -196,7 +196,7 @@ fn move_nodes(
     Ok(has_moved)
 }
 
-/// Splits each group into parts that hang together: single nodes join the part of the best gain.
+/// Splits each group into connected parts: single nodes join the part of the best gain.
 fn refine(level: &Level, groups: &[u32], resolution: f64, bounds: &dyn Bounds) -> Result<Vec<u32>> {
     let count = level.len();
     let mut parts: Vec<u32> = (0..count as u32).collect();
@@ -271,7 +271,7 @@ fn renumber(groups: &mut [u32]) -> usize {
     count as usize
 }
 
-/// One pass from single nodes up to groups that no longer merge; true where it changed anything.
+/// One pass from single nodes up, until no groups merge; true where any node moved.
 fn pass(
     base: &Level,
     groups: &mut [u32],
@@ -279,7 +279,7 @@ fn pass(
     bounds: &dyn Bounds,
 ) -> Result<bool> {
     let mut has_changed = false;
-    // The node of the present level that each node of the base is in.
+    // For each node of the base its node of the present level.
     let mut places: Vec<u32> = (0..base.len() as u32).collect();
     let mut owned: Option<Level> = None;
     let mut present: Vec<u32> = groups.to_vec();
@@ -304,7 +304,7 @@ fn pass(
         }
         bounds.keep(64 * part_count)?;
         let next = level.grouped(&parts, part_count);
-        // Parts begin in the groups that their nodes are in.
+        // Parts begin in the groups of their nodes.
         let mut begun = vec![0_u32; part_count];
         for (part, group) in parts.iter().zip(&present) {
             begun[*part as usize] = *group;

@@ -6,7 +6,7 @@ use super::Snapshot;
 use crate::error::Result;
 use crate::procedure::Bounds;
 
-/// The root of a place's tree, which becomes shorter on the way.
+/// The root of a place's tree. Paths are halved on the way.
 pub(super) fn root(parents: &mut [usize], mut at: usize) -> usize {
     while parents[at] != at {
         parents[at] = parents[parents[at]];

@@ -4,8 +4,8 @@ use super::Snapshot;
 use crate::error::Result;
 use crate::procedure::Bounds;
 
-/// Closeness of every node: the number of nodes it reaches, divided by the sum of the steps to
-/// them; nothing for nodes that reach none.
+/// Closeness of every node: the number of nodes reached, divided by the sum of the steps to them;
+/// `None` for nodes without a way to another.
 pub(super) fn closeness(snapshot: &Snapshot, bounds: &dyn Bounds) -> Result<Vec<Option<f64>>> {
     each_start(snapshot, bounds, |levels| {
         let (mut reached, mut steps) = (0.0, 0.0);
@@ -17,7 +17,7 @@ pub(super) fn closeness(snapshot: &Snapshot, bounds: &dyn Bounds) -> Result<Vec<
     })
 }
 
-/// Harmonic centrality of every node: the sum of 1/steps over the nodes it reaches.
+/// Harmonic centrality of every node: the sum of 1/steps over the nodes reached.
 pub(super) fn harmonic(snapshot: &Snapshot, bounds: &dyn Bounds) -> Result<Vec<f64>> {
     each_start(snapshot, bounds, |levels| {
         let parts = levels.iter().enumerate().skip(1);

@@ -10,11 +10,11 @@ use crate::procedure::Bounds;
 /// A pair of places with a number.
 pub(super) type Pair = (u32, u32, f64);
 
-/// Relationships of least weight that connect each weak component, by Kruskal's algorithm: the
-/// first by source and target where several weigh the same.
+/// The minimum spanning tree of each weak component, by Kruskal's algorithm: of relationships of
+/// one weight the first by source and target.
 ///
 /// # Errors
-/// What the bounds raise.
+/// Errors of the bounds.
 pub(super) fn spanning(snapshot: &Snapshot, bounds: &dyn Bounds) -> Result<Vec<Pair>> {
     bounds.keep(8 * snapshot.len() + 32 * snapshot.edge_count())?;
     let mut all: Vec<Pair> = Vec::with_capacity(snapshot.edge_count());
@@ -45,7 +45,7 @@ pub(super) fn spanning(snapshot: &Snapshot, bounds: &dyn Bounds) -> Result<Vec<P
 /// below `cutoff` are left out, too.
 ///
 /// # Errors
-/// What the bounds raise.
+/// Errors of the bounds.
 pub(super) fn jaccard(snapshot: &Snapshot, cutoff: f64, bounds: &dyn Bounds) -> Result<Vec<Pair>> {
     let targets = snapshot.simple_targets(bounds)?;
     bounds.keep(24 * snapshot.len() + 4 * snapshot.edge_count())?;

@@ -17,17 +17,17 @@ pub(super) struct Route {
     pub(super) cost: f64,
 }
 
-/// Costs are not negative, so that their bits have their order.
+/// The bits of a cost, ordered as costs are: none is negative.
 fn bits(cost: f64) -> u64 {
     cost.to_bits()
 }
 
 /// The cheapest route, away from `banned` nodes and steps. `left` is never more than the cost of
-/// the way from a node to the end; 0 makes the search Dijkstra's. A node is looked at again
-/// where a cheaper way to it is found, so that estimates need not agree with each other.
+/// the way from a node to the end; 0 makes the search Dijkstra's. A node is expanded again once a
+/// cheaper way to the node is found: estimates need not be consistent.
 ///
 /// # Errors
-/// What the bounds and `left` raise.
+/// Errors of the bounds and of `left`.
 pub(super) fn cheapest(
     snapshot: &Snapshot,
     (start, end): (usize, usize),
@@ -73,7 +73,7 @@ pub(super) fn cheapest(
 /// Up to `count` cheapest routes without a node twice, the cheapest first.
 ///
 /// # Errors
-/// What the bounds raise.
+/// Errors of the bounds.
 pub(super) fn several(
     snapshot: &Snapshot,
     (start, end): (usize, usize),

@@ -1,4 +1,4 @@
-//! Nodes of mapped tables by the keys that SQL knows them by.
+//! Nodes of mapped tables by their keys in SQL.
 
 use std::collections::hash_map::Entry;
 

@@ -58,7 +58,7 @@ fn names(written: &mut Written) -> Names<'_> {
     names
 }
 
-/// The statement that makes the view of a definition.
+/// The `CREATE VIEW` statement of a definition's view.
 pub(super) fn view_sql(written: &mut Written) -> String {
     let view = quoted(&view_name(&written.name));
     let names = names(written);
@@ -71,8 +71,8 @@ pub(super) fn view_sql(written: &mut Written) -> String {
     format!("CREATE VIEW {view} AS SELECT {columns} FROM {}", tables.join(", "))
 }
 
-/// Gives a definition the names that its view has by now. A table keeps its name in the graph. A
-/// file of an older Shoal has no view, and its names stay.
+/// Gives a definition the present names of its view. A table keeps its name in the graph. A file
+/// of an older Shoal has no view, and its names stay.
 ///
 /// # Errors
 /// Errors of reading the schema.

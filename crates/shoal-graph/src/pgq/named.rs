@@ -1,4 +1,4 @@
-//! The graph that a table-valued function names: tables mapped by a definition, or those of
+//! The graph named by a table-valued function: tables mapped by a definition, or the tables of
 //! `shoal cypher`.
 
 use std::cell::{Cell, RefCell};
@@ -88,7 +88,7 @@ impl<'s> NamedGraph<'s> {
     }
 }
 
-/// The bounds of a statement; the error that ended the work is kept.
+/// The bounds of a statement; the error at the end of the work is kept.
 pub(super) struct StatementBounds<'c> {
     context: &'c ModuleContext<'c>,
     ticks: Cell<u64>,
@@ -102,7 +102,7 @@ impl<'c> StatementBounds<'c> {
         StatementBounds { context, ticks, kept, stopped: RefCell::new(None) }
     }
 
-    /// The error of some work: the statement's own where that ended it.
+    /// The error of some work: the statement's own where the statement ended the work.
     pub(super) fn error(&self, error: &crate::Error) -> Error {
         self.stopped.take().unwrap_or_else(|| refused(error.to_string()))
     }

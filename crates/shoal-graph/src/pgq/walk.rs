@@ -72,7 +72,7 @@ impl Operator for WalkOfRows {
 /// The walks of a batch.
 #[derive(Debug, Default)]
 struct Walks {
-    /// Calls not walked yet, with their places in the batch: those of a group differ in the start.
+    /// Calls not walked yet, with their places in the batch: calls of a group differ in the start.
     groups: VecDeque<Vec<(usize, Call)>>,
     paths: std::vec::IntoIter<(usize, Vec<Value>)>,
 }
@@ -271,7 +271,7 @@ struct Walker<'w, 'c> {
     looked: usize,
 }
 
-/// The paths of calls that differ in their starts, start after start.
+/// The paths of calls of one group, start after start.
 fn walk(
     calls: &[(usize, Call)],
     context: &ModuleContext<'_>,

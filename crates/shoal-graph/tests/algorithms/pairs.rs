@@ -224,7 +224,7 @@ fn modularity(edges: &Edges, groups: &BTreeMap<i64, i64>) -> f64 {
     inside / total - degrees.values().map(|sum| (sum / (2.0 * total)).powi(2)).sum::<f64>()
 }
 
-/// Answers of igraph 1.0 for files that changed together; its communities are the best of five.
+/// Answers of igraph 1.0 for files changed together; its communities are the best of five runs.
 #[test]
 fn trees_nearness_and_communities_beside_igraph() {
     let lines = numbers(&text(&testdata("cargo-history/cochange.csv.gz")), ',');

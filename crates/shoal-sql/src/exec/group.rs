@@ -108,7 +108,7 @@ impl Groups {
                 _ => None,
             };
             if let Some((first, second)) = plain {
-                // Most aggregates take a value wherever it is stored.
+                // Most aggregates take a value in its place.
                 let first = first.map(|code| eval_operand(machine, code)).transpose()?;
                 let second = second.map(|code| eval_operand(machine, code)).transpose()?;
                 let value = |reg: Option<usize>| reg.map(|reg| machine.registers[reg].as_ref());
@@ -894,7 +894,7 @@ impl Groups {
 /// budget.
 type Grouping<'p, 'v> = (&'p GroupPlan, &'v GroupInput, &'p dyn Session);
 
-/// True for an aggregate that takes one row after the other.
+/// True for an aggregate to be fed row after row.
 fn takes_each(plan: &GroupPlan, group: &GroupInput, index: usize) -> bool {
     let has_more = group.more.get(index).is_some_and(MoreOfAggregate::is_any);
     has_more || plan.aggregates[index].distinct

@@ -152,8 +152,8 @@ impl GroupStore {
         }
     }
 
-    /// Takes the arguments of one aggregate without an order, of which an aggregate over distinct
-    /// values wants new ones; true where the row has the aggregate's value.
+    /// Feeds one aggregate without an order its arguments, a known value of an aggregate over
+    /// distinct ones left out; true where the row has the aggregate's value.
     ///
     /// # Errors
     /// Errors of aggregates, and of files for spilled values.

@@ -25,7 +25,7 @@ use crate::value::{Collation, Value, ValueRef, assign};
 pub(super) struct SetRows {
     rows: RowSet,
     next: usize,
-    /// The database of the pages that rows are left on.
+    /// The database of the pages with the rows left there.
     database: usize,
     /// Bytes of rows and keys.
     kept: Kept,
@@ -216,7 +216,7 @@ impl RowSet {
 }
 
 impl SetFile {
-    /// Appends a row of a part; of a part that adds no rows the key.
+    /// Appends a row of a part; only the key for an `INTERSECT` or `EXCEPT`.
     fn push<'v>(
         &mut self,
         session: &dyn Session,

@@ -368,7 +368,7 @@ enum FirstNumbers {
     Ints,
     /// As above with the bytes behind: short texts and NULLs.
     Texts,
-    /// Of each row the place of its text, or NULL, among the few different ones.
+    /// Ranks of the rows' texts, or NULLs, among a few different ones.
     Ranks(Vec<u64>),
     /// Keys of equal numbers have to be compared.
     Any,

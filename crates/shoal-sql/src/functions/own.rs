@@ -95,9 +95,9 @@ pub trait Aggregate: Send + Sync + 'static {
 /// ([`Connection::create_subtyped_function`](crate::Connection::create_subtyped_function)): numbers
 /// from 1 to 255 on texts and blobs, known when a statement is prepared.
 ///
-/// A call of such a function has the subtype that [`SubtypedFunction::result`] tells, a column of a
-/// virtual table that of [`VirtualColumn::subtype`](crate::VirtualColumn). Parameters, columns of
-/// other tables and all other expressions have subtype 0.
+/// A call of such a function has the subtype of [`SubtypedFunction::result`], a column of a virtual
+/// table its [`VirtualColumn::subtype`](crate::VirtualColumn). Parameters, columns of other tables
+/// and all other expressions have subtype 0.
 pub trait SubtypedFunction: Send + Sync + 'static {
     /// The subtype of the result for arguments with these subtypes.
     fn result(&self, subtypes: &[u8]) -> u8;
@@ -109,7 +109,7 @@ pub trait SubtypedFunction: Send + Sync + 'static {
     fn call(&self, arguments: &[Value], subtypes: &[u8]) -> Result<Value, Error>;
 }
 
-/// Such a function for arguments of certain subtypes.
+/// A [`SubtypedFunction`] for arguments of certain subtypes.
 #[derive(Clone)]
 pub(crate) struct Subtyped {
     pub(crate) name: String,

@@ -202,7 +202,7 @@ impl Compiler {
         }
     }
 
-    /// A condition within others, told without operations; `None` for one that computes.
+    /// A condition within others, as a predicate on stored values; `None` for one to be computed.
     fn part(&mut self, expr: &Expr, depth: usize) -> Option<Predicate> {
         Some(match expr {
             Expr::Plus(inner) => self.part(inner, depth)?,

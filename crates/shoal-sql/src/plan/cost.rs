@@ -81,8 +81,8 @@ pub(super) struct Estimates {
 }
 
 impl Estimates {
-    /// Asks the samples of the tables. A table read alone has one where a query runs for its rows,
-    /// or where a join took it before.
+    /// Asks the samples of the tables. A table read alone has a sample where a query runs for its
+    /// rows, or where a join took one before.
     pub(super) fn new(sources: &[Source], terms: &[Term<'_>], conditions: &[Expr]) -> Estimates {
         let classes = classes(conditions, sources);
         let is_sampled = |source: &Source| match &source.kind {

@@ -779,7 +779,7 @@ impl Lowering {
         Some(tests)
     }
 
-    /// Adds what a predicate asks.
+    /// Adds the tests of a predicate.
     fn test(&self, predicate: &Predicate, tests: &mut Vec<Test>) -> Option<()> {
         match predicate {
             Predicate::Compare { rule, left, right } => {

@@ -207,8 +207,8 @@ impl CompoundNode {
         }
     }
 
-    /// How each part is combined with those before. The first is made distinct ahead of an operator
-    /// comparing rows.
+    /// The operator of each part, the first included: a `UNION` makes its rows distinct ahead of an
+    /// operator comparing rows.
     pub(crate) fn ops(&self) -> impl Iterator<Item = CompoundOp> {
         let first = match self.rest.first() {
             Some((CompoundOp::UnionAll, _)) => CompoundOp::UnionAll,

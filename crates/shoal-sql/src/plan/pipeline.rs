@@ -321,7 +321,7 @@ pub(crate) enum Test {
         language: Pattern,
         operand: Operand,
         pattern: Box<[u8]>,
-        /// The pattern made ready, where that is possible.
+        /// The pattern as pieces; `None` for other wild cards, and for characters beyond ASCII.
         pieces: Option<Pieces>,
         not: bool,
     },
@@ -370,7 +370,7 @@ impl Test {
             Test::In { list, .. } => list,
             _ => &[],
         };
-        // An iterator of the own kind has no size: it is boxed.
+        // The iterator calls itself: boxed, for a size.
         let parts: Option<Box<dyn Iterator<Item = &Operand>>> = match self {
             Test::Any(parts) => {
                 Some(Box::new(parts.iter().flatten().flat_map(|test| test.operands())))

@@ -35,7 +35,7 @@ fn sample_select(select: &Select, txns: Txns<'_>) {
         match &source.kind {
             SourceKind::Query(query) => sample_body(&query.body, txns),
             SourceKind::Table(table) => {
-                // How often a query within runs is a matter of how many rows there are around it.
+                // The number of rows decides how often a query for each row runs.
                 let alone = select.sources.len() == 1 && !runs_query(select);
                 let one_row = alone && select.conjuncts.iter().any(is_rowid);
                 if !(one_row || alone && table.indexes.is_empty())

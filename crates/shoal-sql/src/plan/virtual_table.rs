@@ -34,8 +34,8 @@ pub(crate) struct VirtualScan {
     pub(crate) late: Vec<(usize, Reg)>,
     /// The auxiliary functions behind the columns from [`AUXILIARY`] on.
     pub(crate) calls: Vec<(usize, Vec<Code>)>,
-    /// The conditions on this table alone that its rows meet before they count towards the
-    /// choice's limit; empty without a limit.
+    /// The conditions on this table alone, met by every row counted towards the choice's limit;
+    /// empty without a limit.
     pub(crate) conditions: Vec<Code>,
 }
 

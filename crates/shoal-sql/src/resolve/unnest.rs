@@ -1,6 +1,6 @@
 //! Unnesting: `t.x IN (SELECT u.id FROM u WHERE ...)` becomes a join with `u` where `u.id` is the
-//! rowid of `u`, which has each value once, and an index begins with `t.x`. A seek for each value
-//! of a list is the plan of the `IN`; a join chooses among all orders, and goes by batches.
+//! rowid of `u`, each value once, and an index begins with `t.x`. A seek for each value of a list
+//! is the plan of the `IN`; a join chooses among all orders, and goes by batches.
 
 use super::from::JOIN_MAX;
 use super::tree::{Body, Expr, Query, ROWID, Select, Source, SourceKind};
@@ -70,7 +70,7 @@ fn unnest_select(select: &mut Select) {
     }
 }
 
-/// True for an integer column of one of the sources with an index that begins with the column.
+/// True for an integer column of one of the sources, first in one of its table's indexes.
 fn is_sought(expr: &Expr, sources: &[Source]) -> bool {
     let Expr::Column { source, column } = expr else { return false };
     let source = sources.iter().find(|known| known.id == *source);
@@ -84,7 +84,7 @@ fn is_sought(expr: &Expr, sources: &[Source]) -> bool {
         })
 }
 
-/// True for a query of one table's rowids that depends on no row around.
+/// True for an uncorrelated query of one table's rowids.
 fn gives_rowids(query: &Query) -> bool {
     let is_whole = !query.correlated && query.limit.is_none() && query.offset.is_none();
     let Body::Select(select) = &query.body else { return false };

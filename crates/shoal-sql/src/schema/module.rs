@@ -76,10 +76,10 @@ pub trait Module: fmt::Debug + Send + Sync {
 /// A node of plans made by a module: rows go in, rows come out.
 ///
 /// Where the arguments of a call are columns of tables joined before, the planner puts the node
-/// above that join. Rows of the join go in by batches, the calls' arguments as their columns; each
-/// row coming out belongs to one row of the batch. `EXPLAIN` shows the node and the join below it.
+/// above their join. Rows of the join go in by batches, the calls' arguments as their columns; each
+/// row coming out belongs to one row of the batch. `EXPLAIN` shows the node and the join below.
 ///
-/// A call without tables before it, and a call at the right of an outer join, go to
+/// A call without tables before, and a call at the right of an outer join, go to
 /// [`Module::open`]: both ways give the same rows.
 pub trait Operator: fmt::Debug + Send + Sync {
     /// The word for the node in `EXPLAIN`.
@@ -111,8 +111,8 @@ pub trait OperatorRows: fmt::Debug + Send {
     ) -> Result<(), Error>;
 
     /// Appends the next row's values to `row`, empty on entry, as [`ModuleRows::next`] does; gives
-    /// the place in the batch of the row it belongs to. Places never fall. `None` after the last
-    /// row of the batch.
+    /// the place of its row in the batch. Places never fall. `None` after the last row of the
+    /// batch.
     ///
     /// # Errors
     /// The module's own; the statement ends with the error.
@@ -159,7 +159,7 @@ impl ModuleContext<'_> {
         self.session.check()
     }
 
-    /// The time of the call, in milliseconds since 1970-01-01 UTC: for work that ends by itself.
+    /// The time of the call, in milliseconds since 1970-01-01 UTC: for work with a time limit.
     pub fn clock_unix_ms(&self) -> i64 {
         self.session.clock_unix_ms()
     }

@@ -223,7 +223,7 @@ impl Pieces {
         if self.ends {
             return self.fit(to_nul(text));
         }
-        // What fits a text up to its first NUL fits all of it.
+        // Behind a wild card at the end, a match up to the first NUL is a match of the whole.
         self.fit(text) && (!text.contains(&0) || self.fit(to_nul(text)))
     }
 

@@ -16,8 +16,8 @@ use crate::value::{Affinity, Value, ValueRef};
 
 /// Fills an empty table with rows.
 ///
-/// The connection does nothing else meanwhile. Dropped before [`BulkLoader::finish`], or after an
-/// error of it, the loader leaves a transaction to be rolled back, wholly or to a savepoint.
+/// The connection does nothing else meanwhile. Dropped before [`BulkLoader::finish`], or after a
+/// failed one, the loader leaves a transaction to be rolled back, wholly or to a savepoint.
 pub struct BulkLoader<'c> {
     fill: TreeFill<'c>,
     encoder: RowEncoder,
@@ -167,7 +167,7 @@ impl RowEncoder {
         Ok(())
     }
 
-    /// An error for values that make no row.
+    /// Refuses a wrong number of values, and NULL in a NOT NULL column.
     #[inline]
     fn check(&self, values: &[ValueRef<'_>]) -> Result<(), Error> {
         let table = &*self.table;
@@ -208,7 +208,7 @@ impl RowEncoder {
     }
 }
 
-/// True for a value that a column stores as given.
+/// True for a value stored as given in a column of this affinity.
 #[inline]
 fn keeps(value: ValueRef<'_>, affinity: Affinity) -> bool {
     match (value, affinity) {

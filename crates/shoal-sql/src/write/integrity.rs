@@ -100,7 +100,7 @@ fn virtual_faults(
         .and_then(|table| table.instance.check(reads));
     match found {
         Err(stop @ (Error::Interrupted | Error::Misuse { .. })) => Err(stop),
-        // A table that cannot be opened, a part that cannot be read.
+        // The table is not to be opened, or a part not to be read.
         Err(error) => Ok(vec![format!("{}: {error}", definition.name())]),
         Ok(faults) => {
             let name = definition.name();
@@ -253,7 +253,7 @@ fn check_table(
             more = cursor.next()?;
         }
     }
-    // A scan that stopped early has counted too few entries.
+    // A scan stopped early has counted too few entries.
     if findings.is_full() {
         return Ok(());
     }

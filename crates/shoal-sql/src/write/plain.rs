@@ -31,7 +31,7 @@ pub(crate) struct PlainTable {
     indexes: Vec<PlainIndex>,
 }
 
-/// A column that stores values as they are given, or nearly so.
+/// A column of values stored as given, or nearly so.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlainColumn {
     affinity: Affinity,

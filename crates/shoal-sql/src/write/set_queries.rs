@@ -46,7 +46,7 @@ struct Found {
     first: usize,
 }
 
-/// The assignments of an `UPDATE`, those computed row by row.
+/// The assignments of an `UPDATE` computed row by row.
 #[derive(Debug)]
 pub(crate) struct ByRow {
     queries: SetQueries,

@@ -105,7 +105,7 @@ pub(crate) fn declares(within: &Within<'_>, insert: &Insert) -> bool {
 /// Prepares an `INSERT INTO sqlite_schema`.
 ///
 /// # Errors
-/// Rows that declare anything but a virtual table of their name; a taken name.
+/// Rows of anything but a virtual table of their name; a taken name.
 pub(crate) fn prepare_declared(within: &Within<'_>, insert: &Insert) -> Result<Kind, Error> {
     const COLUMNS: [&str; 5] = ["type", "name", "tbl_name", "rootpage", "sql"];
     let offset = insert.table.name.offset;

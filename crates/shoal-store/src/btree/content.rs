@@ -21,7 +21,7 @@ impl Content {
         Content { kind, right_child: None, bytes: Vec::new(), cells: Vec::new() }
     }
 
-    /// No cells yet, and room for those of so many pages.
+    /// No cells yet, and room for the cells of so many pages.
     pub(super) fn with_room(kind: PageKind, pages: usize, usable: usize) -> Content {
         let bytes = Vec::with_capacity((pages + 1) * usable);
         // Few cells have less than eight bytes.

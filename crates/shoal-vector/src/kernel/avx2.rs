@@ -129,7 +129,7 @@ pub(super) unsafe fn widen(halves: &[u16], out: &mut [f32]) {
     scalar::widen(&halves[whole..], &mut out[whole..]);
 }
 
-/// The bits that differ and the bits of both.
+/// The bits set in one alone, and the bits of both.
 ///
 /// # Safety
 /// The machine has POPCNT.

@@ -1,4 +1,4 @@
-//! The definition: every sum in plain Rust, which compilers vectorise on other machines.
+//! The definition: every sum in plain Rust, vectorised by compilers on other machines.
 
 use super::LANES;
 use crate::half::half_to_float;

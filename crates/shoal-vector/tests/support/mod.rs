@@ -142,7 +142,7 @@ pub(crate) fn theirs(connection: &rusqlite::Connection, sql: &str) -> Answer {
     })
 }
 
-/// True for answers that are the same but for the last digits of reals.
+/// True for answers equal but for the last digits of reals.
 pub(crate) fn alike(a: &[Vec<Cell>], b: &[Vec<Cell>]) -> bool {
     let same = |a: &Cell, b: &Cell| match (a, b) {
         (Cell::Real(a), Cell::Real(b)) => (a - b).abs() <= 1e-5 * (1.0 + a.abs().max(b.abs())),

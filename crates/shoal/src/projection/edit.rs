@@ -25,7 +25,7 @@ pub(super) enum Inserted {
     There(Vec<u8>),
 }
 
-/// What an update compares the new values of a row with.
+/// The values an update compares the new ones of a row with.
 #[derive(Clone, Copy)]
 pub(super) enum Old<'v> {
     /// The values read by the statement.

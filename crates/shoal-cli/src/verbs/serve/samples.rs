@@ -14,7 +14,7 @@ use crate::{open, out};
 const SAMPLES: [&str; 3] =
     ["monday-meeting-notes.automerge", "godot-modeled.amrg", "moby-dick.automerge"];
 
-/// Makes a database of the samples where the source tree is at hand; otherwise it stays missing.
+/// Makes a database of the samples where the source tree is at hand; without the tree, none.
 pub(crate) fn fill(database: &Path) -> Result<(), Failure> {
     let Ok(testdata) = tour::find_testdata(None) else { return Ok(()) };
     let folder = testdata.join("automerge/documents");

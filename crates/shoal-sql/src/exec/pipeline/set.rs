@@ -35,7 +35,7 @@ pub(in crate::exec) struct RowSet {
 /// The context of comparing rows.
 #[derive(Clone, Copy)]
 pub(in crate::exec) struct SetContext<'s> {
-    /// The transaction of the pages that rows are left on.
+    /// The transaction of the pages with the rows left there.
     pub(in crate::exec) txn: &'s Transaction,
     pub(in crate::exec) parameters: &'s [Value],
     pub(in crate::exec) collations: &'s [Collation],
@@ -113,7 +113,7 @@ impl RowSet {
         (0..context.collations.len()).map(move |column| self.value(row, column, context))
     }
 
-    /// True for a row that the current part gave.
+    /// True for a row of the current part.
     pub(in crate::exec) fn is_of_part(&self, row: usize) -> bool {
         row >= self.begun || self.matched.get(row).is_some_and(|matched| *matched)
     }
@@ -205,7 +205,7 @@ impl RowSet {
             BodyRow::Pipeline { row, outputs, width } if on_pages => {
                 let outputs = &outputs[..width];
                 row.note(outputs, &mut self.slots);
-                // An operand's value depends on the part, so it is stored now.
+                // The value of an operand depends on the part: stored now.
                 self.slots.settle(width, |place| fixed(&outputs[place], context.parameters));
             }
             row => row.values().for_each(|value| self.slots.push_value(value)),

@@ -18,7 +18,7 @@ pub(super) fn is_plain(index: &Index) -> bool {
 }
 
 impl ShadowTable {
-    /// The values that an index has of a row.
+    /// The values of a row's entry in an index.
     fn entry<'v>(
         &self,
         index: &Index,
@@ -35,8 +35,7 @@ impl ShadowTable {
 }
 
 impl TableReads<'_> {
-    /// The rowid of the row with a value in a column, by the index of a constraint that begins with
-    /// the column.
+    /// The rowid of the row with a value in a column, the first of a constraint's index.
     ///
     /// # Errors
     /// [`Error::Store`]; a table without such an index.

@@ -79,7 +79,7 @@ pub struct VirtualColumn {
     /// True for a column left out by `*` and by an `INSERT` without a list, given in parentheses
     /// behind the table's name or by its own name.
     pub hidden: bool,
-    /// The subtype of the column's values for functions that look at one
+    /// The subtype of the column's values for functions of subtypes
     /// ([`SubtypedFunction`](crate::SubtypedFunction)); 0 for none.
     pub subtype: u8,
 }
@@ -171,7 +171,7 @@ pub struct IndexConstraint {
     pub is_argument: bool,
     /// The value, where the statement's text has one.
     pub value: Option<Value>,
-    /// The subtype of the value, where a function makes it; else 0.
+    /// The subtype of a function's result; 0 for any other value.
     pub subtype: u8,
 }
 
@@ -417,9 +417,9 @@ impl<'a> TableReads<'a> {
         ShadowRows::new(table, self.txns.of(self.database)?)
     }
 
-    /// The number of the state that is read, unique within this process and equal for equal
-    /// states: a key of what is kept of shadow tables from statement to statement. `None` within
-    /// a transaction that writes.
+    /// The number of the state being read, unique within this process and equal for equal states:
+    /// a key for parts of shadow tables kept from statement to statement. `None` within a writing
+    /// transaction.
     ///
     /// # Errors
     /// [`Error::Misuse`] outside of a transaction.
@@ -429,7 +429,7 @@ impl<'a> TableReads<'a> {
     }
 
     /// True where the file keeps its texts as UTF-16: columns of shadow tables are then bytes of
-    /// that encoding.
+    /// UTF-16.
     ///
     /// # Errors
     /// [`Error::Misuse`] outside of a transaction.
@@ -437,7 +437,7 @@ impl<'a> TableReads<'a> {
         Ok(self.txns.of(self.database)?.utf16().is_some())
     }
 
-    /// The bytes that the statement may still keep in memory; `None` without a limit.
+    /// The bytes left to the statement in memory; `None` without a limit.
     pub fn memory_left(&self) -> Option<u64> {
         self.session.budget().map(|budget| budget.left())
     }

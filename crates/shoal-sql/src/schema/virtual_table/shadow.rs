@@ -248,7 +248,7 @@ impl TableWrites<'_> {
     ///
     /// # Errors
     /// [`Error::Store`]; a table without rowid, with triggers, or with indexes of more than plain
-    /// columns; [`Error::Constraint`] for a value that a UNIQUE constraint finds in another row.
+    /// columns; [`Error::Constraint`] for a value of another row in a UNIQUE column.
     pub fn insert(
         &mut self,
         table: &ShadowTable,
@@ -359,8 +359,8 @@ impl ShadowBlob {
 }
 
 impl TableReads<'_> {
-    /// The bytes in a column of a row, by the column's place in the definition; `None` for a row
-    /// that is missing, and for a value that is neither text nor blob. For tables with rowids.
+    /// The bytes in a column of a row, by the column's place in the definition; `None` for a
+    /// missing row, and for values other than texts and blobs. For tables with rowids.
     ///
     /// # Errors
     /// [`Error::Store`]; a table without rowid.
@@ -412,10 +412,10 @@ impl TableWrites<'_> {
 }
 
 impl Schema {
-    /// The virtual table of this schema that keeps content in the table called `table`: the name of
-    /// a shadow table is the virtual table's, `_`, and an ending of the module's
+    /// The virtual table of this schema with content in the table called `table`: the name of a
+    /// shadow table is the virtual table's, `_`, and an ending of the module's
     /// ([`TableModule::is_shadow`](super::TableModule::is_shadow)). Of modules unknown to the
-    /// connection, SQLite's own have the endings that SQLite gives them.
+    /// connection, SQLite's own have SQLite's endings.
     pub fn shadow_owner(&self, table: &str) -> Option<&str> {
         self.objects.iter().find_map(|object| {
             let Object::Virtual(owner) = object else { return None };
