@@ -24,9 +24,11 @@ impl Page<'_> {
             PageKind::TableLeaf => self.extents_by(from, out, row_size),
             PageKind::IndexLeaf => self.extents_by(from, out, entry_size),
             PageKind::IndexInterior => {
-                self.extents_by(from, out, |bytes, at| Some(4 + entry_size(bytes, at + 4)?))
+                self.extents_by(from, out, |bytes, at| under_child(bytes, at, entry_size))
             }
-            PageKind::TableInterior => self.extents_by(from, out, separator_size),
+            PageKind::TableInterior => {
+                self.extents_by(from, out, |bytes, at| under_child(bytes, at, separator_rowid_size))
+            }
         }
     }
 
@@ -73,12 +75,23 @@ fn row_size(bytes: &[u8], at: usize) -> Option<usize> {
     is_quick.then_some(1 + two + rowid_len + payload_len)
 }
 
-/// The size of a separator whose rowid has at most eight bytes, unless the page ends right behind
-/// them.
+/// The size of an interior page's cell: `rest` behind a child. A cell without a child is left to the
+/// careful reader, which names the fault.
 #[inline(always)]
-fn separator_size(bytes: &[u8], at: usize) -> Option<usize> {
-    let ends = !word_at(bytes, at + 4)? & TOP_BITS;
-    (ends != 0).then_some(4 + ends.leading_zeros() as usize / 8 + 1)
+fn under_child(
+    bytes: &[u8],
+    at: usize,
+    rest: impl Fn(&[u8], usize) -> Option<usize>,
+) -> Option<usize> {
+    let has_child = *bytes.get(at..at + 4)? != [0; 4];
+    has_child.then_some(4 + rest(bytes, at + 4)?)
+}
+
+/// The size of a separator's rowid of at most eight bytes, unless the page ends right behind it.
+#[inline(always)]
+fn separator_rowid_size(bytes: &[u8], at: usize) -> Option<usize> {
+    let ends = !word_at(bytes, at)? & TOP_BITS;
+    (ends != 0).then_some(ends.leading_zeros() as usize / 8 + 1)
 }
 
 /// The size of an index leaf's cell with a payload so short that no page continues it elsewhere.
@@ -113,6 +126,23 @@ mod tests {
         let mut few = [CellExtent::default(); 2];
         if let Ok(count) = page.cell_extents(1, &mut few) {
             assert_eq!(count, each.len().saturating_sub(1).min(2));
+        }
+    }
+
+    /// A cell of an interior page whose child is page 0 is a fault, as it is for one cell alone.
+    #[test]
+    fn a_cell_without_a_child_is_a_fault() {
+        for (kind, cell) in [
+            (PageKind::TableInterior, [0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0].as_slice()),
+            (PageKind::IndexInterior, [0, 0, 0, 0, 2, 2, 8, 0, 0, 0, 0, 0].as_slice()),
+        ] {
+            let pgno = Pgno::new(2).unwrap();
+            let mut bytes = vec![0; 4096];
+            let mut edit = PageEdit::create(&mut bytes, pgno, 4096, kind, Some(pgno));
+            edit.insert(0, cell, &mut Vec::new()).unwrap();
+            let page = edit.page();
+            assert!(page.cell_extent(0).is_err(), "{kind:?}");
+            assert!(page.cell_extents(0, &mut [CellExtent::default()]).is_err(), "{kind:?}");
         }
     }
 
