@@ -13,9 +13,7 @@ pub(crate) fn oracle(words: &[&str]) -> Output {
 pub(crate) fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
-        let mut command = cargo_metadata::MetadataCommand::new();
-        let metadata = command.other_options(vec!["--offline".to_owned()]);
-        let metadata = metadata.exec().expect("cargo metadata answers");
+        let metadata = metadata();
         let is_it = |package: &&cargo_metadata::Package| *package.name == "libsqlite3-sys";
         let package = metadata.packages.iter().find(is_it).expect("rusqlite is a test dependency");
         let sources = package.manifest_path.parent().expect("a manifest has a folder");
@@ -40,4 +38,19 @@ pub(crate) fn program() -> &'static Path {
         std::fs::rename(&made, &program).expect("the oracle is moved");
         program
     })
+}
+
+/// The packages of this workspace for this platform. Those of other platforms may never have been
+/// fetched; a registry is asked only where a package of this one is missing, too.
+fn metadata() -> cargo_metadata::Metadata {
+    let about = Command::new("rustc").arg("-vV").output().expect("rustc tells its version").stdout;
+    let about = String::from_utf8(about).expect("rustc writes UTF-8");
+    let host = about.lines().find_map(|line| line.strip_prefix("host: ")).expect("a host");
+    let ask = |options: &[&str]| {
+        let options = options.iter().map(|&option| option.to_owned()).collect::<Vec<_>>();
+        cargo_metadata::MetadataCommand::new().other_options(options).exec()
+    };
+    ask(&["--offline", "--filter-platform", host])
+        .or_else(|_| ask(&["--filter-platform", host]))
+        .expect("cargo metadata answers")
 }
