@@ -75,8 +75,8 @@ fn row_size(bytes: &[u8], at: usize) -> Option<usize> {
     is_quick.then_some(1 + two + rowid_len + payload_len)
 }
 
-/// The size of an interior page's cell: `rest` behind a child. A cell without a child is left to the
-/// careful reader, which names the fault.
+/// The size of an interior page's cell: `rest` behind a child. `cell_extent` names the fault of a
+/// cell without one.
 #[inline(always)]
 fn under_child(
     bytes: &[u8],
