@@ -59,6 +59,8 @@ fn files_that_are_no_database() {
     sql("folder", "is a directory: folder");
     sql("missing.db", "no such file");
     sql("folder/deeper/missing.db", "no such file");
+    let schema = "SELECT count(*) FROM sqlite_schema";
+    refused(dir.path(), &["sql", "missing.db", schema], b"", "no such file");
     // A truncated database opens; a missing page is found by the read of the page.
     refused(dir.path(), &["sql", "cut.db", "SELECT * FROM Track"], b"", "page");
     refused(dir.path(), &["dump", "cut.db"], b"", "page");

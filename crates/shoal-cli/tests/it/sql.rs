@@ -164,6 +164,18 @@ fn a_journal_mode_may_be_the_first_statement() {
 }
 
 #[test]
+fn a_query_without_tables_needs_no_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    assert_eq!(shoal(dir, &["sql", "new.db", "SELECT 1 + 1", "SELECT upper('x')"]).ok(), "2\nX\n");
+    assert!(!dir.join("new.db").exists());
+    let script = b".headers on\nSELECT 1 AS one;\nCREATE TABLE t(a);\nINSERT INTO t VALUES (5);\n\
+        SELECT a FROM t;\n";
+    assert_eq!(shoal_with(dir, &["new.db"], script).ok(), "one\n1\na\n5\n");
+    assert!(dir.join("new.db").exists());
+}
+
+#[test]
 fn a_missing_file_that_is_attached_is_made() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path();
