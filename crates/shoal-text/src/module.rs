@@ -417,7 +417,7 @@ impl From<crate::Error> for Error {
 }
 
 /// A value's text, as it is tokenized.
-fn text_of(value: &Value, out: &mut Vec<u8>) {
+pub(crate) fn text_of(value: &Value, out: &mut Vec<u8>) {
     out.clear();
     match value {
         Value::Null => {}

@@ -3,7 +3,7 @@
 mod ascii;
 pub(crate) mod fold;
 mod fold_tables;
-mod porter;
+pub(crate) mod porter;
 mod trigram;
 mod unicode;
 
@@ -64,7 +64,7 @@ impl Tokenizer {
             Tokenizer::Porter(inner) => {
                 let mut stem = Vec::new();
                 inner.tokenize(text, term, &mut |token, start, end| {
-                    porter::stem(token, &mut stem);
+                    porter::stem(token, false, &mut stem);
                     sink(&stem, start, end)
                 });
             }

@@ -12,15 +12,15 @@ enum Measure {
     Two,
 }
 
-/// Replaces `out` by the stem of `term`.
-pub(super) fn stem(term: &[u8], out: &mut Vec<u8>) {
+/// Replaces `out` by the stem of `term`. FTS3 takes suffixes of the first step for whole words, too.
+pub(crate) fn stem(term: &[u8], is_fts3: bool, out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(term);
     if !(3..=MAX_BYTES).contains(&term.len()) {
         return;
     }
-    plural(out);
-    past(out);
+    plural(out, is_fts3);
+    past(out, is_fts3);
     if let Some((b'y', before)) = out.split_last()
         && has_vowel(before)
     {
@@ -33,9 +33,10 @@ pub(super) fn stem(term: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Step 1a.
-fn plural(word: &mut Vec<u8>) {
+fn plural(word: &mut Vec<u8>, is_fts3: bool) {
     let length = word.len();
-    if word.ends_with(b"sses") && length > 4 || word.ends_with(b"ies") && length > 3 {
+    let ends = |suffix: &[u8]| word.ends_with(suffix) && (is_fts3 || length > suffix.len());
+    if ends(b"sses") || ends(b"ies") {
         word.truncate(length - 2);
     } else if word.ends_with(b"s") && !word.ends_with(b"ss") {
         word.truncate(length - 1);
@@ -43,9 +44,9 @@ fn plural(word: &mut Vec<u8>) {
 }
 
 /// Step 1b, and its corrections.
-fn past(word: &mut Vec<u8>) {
+fn past(word: &mut Vec<u8>, is_fts3: bool) {
     let length = word.len();
-    if word.ends_with(b"eed") && length > 3 {
+    if word.ends_with(b"eed") && (is_fts3 || length > 3) {
         if measure(&word[..length - 3]) > 0 {
             word.truncate(length - 1);
         }
@@ -61,7 +62,8 @@ fn past(word: &mut Vec<u8>) {
     }
     word.truncate(length - cut);
     let length = word.len();
-    if length > 2 && [b"at".as_slice(), b"bl", b"iz"].iter().any(|end| word.ends_with(end)) {
+    let is_long = is_fts3 || length > 2;
+    if is_long && [b"at".as_slice(), b"bl", b"iz"].iter().any(|end| word.ends_with(end)) {
         word.push(b'e');
         return;
     }

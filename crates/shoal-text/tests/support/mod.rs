@@ -1,6 +1,8 @@
 //! Shadow tables of a database that SQLite opened, as a storage; documents and queries by chance.
 #![allow(dead_code)]
 
+pub(crate) mod fts3;
+
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, OptionalExtension, params};
 use shoal_text::{Content, Definition, Error, Query, Result, Search, Setting, Storage, Writer};
