@@ -76,8 +76,10 @@ pub(super) fn matchinfo(
             b'a' if is_new => averages(store, own)?,
             b'l' => lengths(store, docid, own)?,
             b's' => {
-                let phrases = shown.iter().map(|&id| search.phrase(store, id));
-                longest(&phrases.collect::<Result<Vec<_>>>()?, own);
+                for (column, longest) in own.iter_mut().enumerate() {
+                    let phrases = shown.iter().map(|&id| search.phrase(store, id));
+                    *longest = longest_run(&phrases.collect::<Result<Vec<_>>>()?, column);
+                }
             }
             b'x' => {
                 if is_new {
@@ -138,35 +140,33 @@ fn lengths(store: &Store<'_, '_>, docid: i64, out: &mut [u32]) -> Result<()> {
     Ok(())
 }
 
-/// The longest run of phrases one behind the other in each column, as in the query.
-fn longest(phrases: &[RowPhrase], out: &mut [u32]) {
-    for (column, longest) in out.iter_mut().enumerate() {
-        // Positions as though all phrases began at the same place.
-        let mut offset = 0;
-        let lists = phrases.iter().map(|phrase| {
-            offset -= phrase.terms as i64;
-            let positions = phrase.column(column).into_iter();
-            positions.map(|position| position + offset).collect::<Vec<_>>()
-        });
-        let lists: Vec<Vec<i64>> = lists.collect();
-        let mut at = vec![0; lists.len()];
-        *longest = 0;
-        loop {
-            let heads: Vec<Option<i64>> =
-                lists.iter().zip(&at).map(|(list, &at)| list.get(at).copied()).collect();
-            let Some(least) = heads.iter().flatten().min() else { break };
-            let mut run = 0;
-            for (place, head) in heads.iter().enumerate() {
-                run = match head {
-                    None => 0,
-                    Some(_) if run == 0 || heads[place - 1] == *head => run + 1,
-                    Some(_) => 1,
-                };
-                *longest = (*longest).max(run);
-            }
-            if let Some(first) = heads.iter().position(|head| head.as_ref() == Some(least)) {
-                at[first] += 1;
-            }
+/// The longest run of phrases one behind the other in a column, as in the query.
+fn longest_run(phrases: &[RowPhrase], column: usize) -> u32 {
+    // Positions as though all phrases began at the same place.
+    let mut offset = 0;
+    let lists = phrases.iter().map(|phrase| {
+        offset -= phrase.terms as i64;
+        let positions = phrase.column(column).into_iter();
+        positions.map(|position| position + offset).collect::<Vec<_>>()
+    });
+    let lists: Vec<Vec<i64>> = lists.collect();
+    let mut at = vec![0; lists.len()];
+    let mut longest = 0;
+    loop {
+        let heads: Vec<Option<i64>> =
+            lists.iter().zip(&at).map(|(list, &at)| list.get(at).copied()).collect();
+        let Some(least) = heads.iter().flatten().min() else { return longest };
+        let mut run = 0;
+        for (place, head) in heads.iter().enumerate() {
+            run = match head {
+                None => 0,
+                Some(_) if run == 0 || heads[place - 1] == *head => run + 1,
+                Some(_) => 1,
+            };
+            longest = longest.max(run);
+        }
+        if let Some(first) = heads.iter().position(|head| head.as_ref() == Some(least)) {
+            at[first] += 1;
         }
     }
 }

@@ -165,6 +165,10 @@ impl Parser<'_> {
         let is_barred =
             |&byte: &u8| byte == b'"' || self.is_enhanced() && matches!(byte, b'(' | b')');
         let Some((bytes, mut start, mut stop)) = found else {
+            // SQLite takes `column:"` for the end of the expression.
+            if text.is_empty() {
+                return (Next::End, end);
+            }
             let barred = text.iter().position(is_barred);
             return (Next::Nothing, barred.map_or(end, |barred| at + barred));
         };
@@ -540,7 +544,8 @@ mod tests {
             ("b:^wo* \"two ^three*\"", "(1:^wo* AND two+^three*)"),
             ("one -two", "(one AND two)"),
             ("one and two", "((one AND and) AND two)"),
-            ("a:\"one two\"", "one+two"),
+            ("one a:\"two three\"", "one"),
+            ("((a:\"two\" three)) four)", "(two AND three)"),
             ("()", ""),
             ("", ""),
         ];

@@ -4,6 +4,8 @@
 //! shows, and which documents `matchinfo` counts, depends on the document that a node stands on:
 //! a phrase below `OR` may be ahead of the row, `NEAR` drops places as it is asked.
 
+use rustc_hash::FxHashMap;
+
 use super::positions::{self, Place};
 use super::postings::{Filter, Postings};
 use super::query::{Id, Join, Kind, Phrase, Tree};
@@ -53,8 +55,9 @@ struct PhraseState {
     /// Documents already passed, in the order of the rows.
     passed: usize,
     current: Current,
-    /// A document, and what `NEAR` left of its places at last.
-    trimmed: Option<(i64, Vec<Place>)>,
+    /// What `NEAR` left of the places in documents, by their place in the postings. SQLite drops
+    /// places where it read them, and meets a document without them from then on.
+    trimmed: FxHashMap<usize, Vec<Place>>,
     /// SQLite reads the doclist piece by piece, until something starts the phrase anew.
     is_incremental: bool,
     /// The whole doclist is at hand: rows passed can be looked up.
@@ -82,6 +85,19 @@ pub(super) struct Hits {
     /// The only column that the phrase is sought in.
     pub(super) column: Option<usize>,
     pub(super) places: Vec<Place>,
+}
+
+impl PhraseState {
+    /// The places in a document that `NEAR` left.
+    fn stored(&self, at: usize, columns: usize, out: &mut Vec<Place>) -> Result<()> {
+        match self.trimmed.get(&at) {
+            Some(kept) => {
+                out.clone_from(kept);
+                Ok(())
+            }
+            None => self.postings.places(at, columns, out),
+        }
+    }
 }
 
 impl RowPhrase {
@@ -117,7 +133,7 @@ impl Search {
                     postings: load(store, &phrase, language)?,
                     passed: 0,
                     current: Current::Nothing,
-                    trimmed: None,
+                    trimmed: FxHashMap::default(),
                     is_incremental: is_descending == store.definition.is_descending
                         && (1..=INCREMENTAL_TERMS).contains(&phrase.terms.len())
                         && phrase.terms.iter().all(|term| {
@@ -355,9 +371,16 @@ impl Search {
             if kept.is_empty() {
                 return Ok(false);
             }
+            let is_shorter = kept.len() < own.len();
             let row = self.nodes[list].docid;
-            if let State::Phrase(phrase) = &mut self.nodes[list].state {
-                phrase.trimmed = Some((row, kept.clone()));
+            if let State::Phrase(phrase) = &mut self.nodes[list].state
+                && is_shorter
+            {
+                // Phrases put together piece by piece are copies.
+                let is_copy = phrase.is_incremental && phrase.terms > 1;
+                if let Some(at) = phrase.postings.find(row).filter(|_| !is_copy) {
+                    phrase.trimmed.insert(at, kept.clone());
+                }
                 phrase.current = Current::Trimmed(kept);
             }
         }
@@ -370,7 +393,7 @@ impl Search {
         if let State::Phrase(phrase) = &self.nodes[id].state {
             match &phrase.current {
                 Current::Nothing => {}
-                Current::Stored(at) => phrase.postings.places(*at, self.columns, &mut places)?,
+                Current::Stored(at) => phrase.stored(*at, self.columns, &mut places)?,
                 Current::Trimmed(kept) => places.extend_from_slice(kept),
             }
         }
@@ -421,9 +444,14 @@ impl Search {
         }
         let phrases = self.near_phrases(near);
         if phrase.is_incremental {
+            // SQLite goes through all documents of the group anew, up to where it stands.
             for &(id, _) in &phrases {
-                if let State::Phrase(phrase) = &mut self.nodes[id].state {
+                let node = &mut self.nodes[id];
+                if let State::Phrase(phrase) = &mut node.state {
                     (phrase.is_incremental, phrase.is_loaded) = (false, true);
+                    if let Some(at) = phrase.postings.find(node.docid).filter(|_| !node.is_end) {
+                        phrase.current = Current::Stored(at);
+                    }
                 }
             }
         }
@@ -439,13 +467,13 @@ impl Search {
         if phrases.iter().all(|&(id, _)| place(id).is_some())
             && let Some((phrase, at)) = place(id)
         {
-            phrase.postings.places(at, self.columns, &mut found.places)?;
+            phrase.stored(at, self.columns, &mut found.places)?;
         }
         Ok(found)
     }
 
     /// Starts phrases read piece by piece anew, as `offsets` does. What `NEAR` dropped of a phrase of
-    /// several terms comes back: SQLite drops places of single terms in the node that it read.
+    /// several terms comes back.
     pub(super) fn reload(&mut self) {
         for id in self.shown() {
             let node = &mut self.nodes[id];
@@ -454,12 +482,8 @@ impl Search {
                 continue;
             }
             phrase.is_loaded = true;
-            let kept = phrase.trimmed.as_ref().filter(|(docid, _)| *docid == node.docid);
-            phrase.current = match (kept, phrase.postings.find(node.docid)) {
-                (Some((_, kept)), _) if phrase.terms == 1 => Current::Trimmed(kept.clone()),
-                (_, Some(at)) => Current::Stored(at),
-                (_, None) => Current::Nothing,
-            };
+            let at = phrase.postings.find(node.docid);
+            phrase.current = at.map_or(Current::Nothing, Current::Stored);
         }
     }
 

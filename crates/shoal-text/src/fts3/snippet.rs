@@ -75,6 +75,8 @@ pub(super) fn snippet(
     texts: &[Option<Vec<u8>>],
     wanted: &Snippet<'_>,
 ) -> Result<Option<Vec<u8>>> {
+    // As in SQLite, which asks twice: the first time may start phrases anew.
+    phrases(store, search)?;
     let phrases = phrases(store, search)?;
     let mut fragments: Vec<Fragment> = Vec::new();
     let mut length = 1;
