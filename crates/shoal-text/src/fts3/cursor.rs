@@ -183,6 +183,17 @@ impl VirtualCursor for Fts3Cursor {
         let mut arguments = arguments.iter();
         let key = arguments.next_if(kind != SCAN);
         let language = arguments.next_if(choice.number & LANGUAGE != 0);
+        if kind >= MATCH
+            && language.is_none()
+            && definition.language.is_some()
+            && reads.is_utf16()?
+        {
+            // The engine keeps conditions on columns of such files to itself.
+            return Err(Error::of_function(format!(
+                "{} tables with a languageid answer no MATCH in files of UTF-16",
+                definition.module()
+            )));
+        }
         if let Some(Value::Int(from)) = arguments.next_if(choice.number & FROM != 0) {
             self.from = *from;
         }

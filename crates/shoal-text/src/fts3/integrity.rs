@@ -74,8 +74,10 @@ pub(super) fn is_whole(store: &Store<'_, '_>) -> Result<bool> {
                     continue;
                 }
                 text_of(value, &mut text);
+                // SQLite indexes a text up to its first NUL.
+                let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
                 let mut position = 0_u32;
-                definition.tokenizer.tokenize(&text, &mut |term, _, _| {
+                definition.tokenizer.tokenize(text, &mut |term, _, _| {
                     let mut add = |index, term| {
                         let entry = (language, index, term, docid, column as u32, position);
                         texts = texts.wrapping_add(hash(entry));

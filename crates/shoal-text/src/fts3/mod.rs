@@ -1,8 +1,8 @@
 //! Tables of FTS3 and FTS4, read: the full text tables of SQLite before FTS5.
 //!
 //! [`Fts3Module`] brings the tables into SQL, [`Fts3TermsModule`] (`fts4aux`) their terms, and
-//! [`Fts3TokensModule`] (`fts3tokenize`) the tokens of a text. Rows, functions and the order of rows
-//! are SQLite's; tables are not written.
+//! [`Fts3TokensModule`] (`fts3tokenize`) the tokens of a text. Rows, their order and the values of
+//! functions are SQLite's; tables are not written.
 
 mod cursor;
 mod definition;

@@ -472,8 +472,8 @@ impl Search {
         Ok(found)
     }
 
-    /// Starts phrases read piece by piece anew, as `offsets` does. What `NEAR` dropped of a phrase of
-    /// several terms comes back.
+    /// Starts phrases read piece by piece anew, as `offsets` does. Places dropped by `NEAR` from a
+    /// phrase of several terms come back.
     pub(super) fn reload(&mut self) {
         for id in self.shown() {
             let node = &mut self.nodes[id];
@@ -487,8 +487,8 @@ impl Search {
         }
     }
 
-    /// Hits of the phrases on the row's document, by [`PhraseState::number`]: those that `matchinfo`
-    /// gives for `y` and `b`.
+    /// Hits of the phrases on the row's document, by [`PhraseState::number`]: `y` and `b` of
+    /// `matchinfo`.
     ///
     /// # Errors
     /// Damaged position lists.

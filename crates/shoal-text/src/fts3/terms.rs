@@ -28,11 +28,13 @@ struct TermsTable {
     source: Result<Fts3Table, String>,
 }
 
-/// The table's name in the arguments; a first of two is the database.
+/// The table's name in the arguments.
 fn source_name(definition: &shoal_sql::Definition<'_>) -> Result<String, Error> {
     match definition.arguments {
         [table] => Ok(unquoted(table)),
-        [_, table] if definition.database.eq_ignore_ascii_case("temp") => Ok(unquoted(table)),
+        [_, _] => Err(Error::of_function(
+            "fts4aux(database, table) is not supported: it has one argument, a table beside it",
+        )),
         _ => Err(Error::of_function("invalid arguments to fts4aux constructor")),
     }
 }

@@ -12,7 +12,7 @@ enum Measure {
     Two,
 }
 
-/// Replaces `out` by the stem of `term`. FTS3 takes suffixes of the first step for whole words, too.
+/// Replaces `out` by the stem of `term`. In FTS3 suffixes of the first step may be whole words.
 pub(crate) fn stem(term: &[u8], is_fts3: bool, out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(term);
