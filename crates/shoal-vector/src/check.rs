@@ -1,7 +1,8 @@
-//! `vec_check`: rows and chunks of a table name each other.
+//! `vec_check`: rows and chunks of a table name each other, and its indexes are whole.
 
 use shoal_sql::{Connection, Error, TableFunction, TableReads, Value};
 
+use crate::index;
 use crate::shadow::Parts;
 
 /// The most faults told.
@@ -61,7 +62,12 @@ pub(crate) fn faults(parts: &Parts, reads: &TableReads<'_>) -> Result<Vec<String
         }
     }
     let name = &parts.definition.name;
-    Ok(faults.into_iter().map(|fault| format!("vec0 table {name}: {fault}")).collect())
+    let mut faults: Vec<String> =
+        faults.into_iter().map(|fault| format!("vec0 table {name}: {fault}")).collect();
+    for place in 0..parts.indexes.len() {
+        faults.extend(index::check::faults(parts, place, reads)?);
+    }
+    Ok(faults)
 }
 
 /// Makes `vec_check('table')` known to a connection: a row for each fault, or `ok`.

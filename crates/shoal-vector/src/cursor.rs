@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
 use shoal_sql::{Error, IndexChoice, TableReads, Value, VirtualCursor};
 
 use crate::distance;
 use crate::filter::{Condition, Filter, Subject};
+use crate::index::search::IndexSearch;
 use crate::search::{Hit, Residents, nearest};
 use crate::shadow::{Parts, Place};
-use crate::table::{ALL, BY_KEY, NEAREST, Use};
+use crate::table::{ALL, BY_KEY, INDEX, NEAREST, Use};
 use crate::vector::Vector;
 
 /// The first batch of rows of a search without a number of rows.
@@ -30,8 +32,16 @@ struct Search {
     number: usize,
     query: Value,
     filter: Filter,
+    /// The place of an index to be asked, until the index has no more to give.
+    index: Option<usize>,
+    /// The number of nodes kept by a search of the index, where the query names one.
+    ef: Option<usize>,
     found: Vec<Hit>,
     next: usize,
+    /// The rows given before, where an index found some: a wider search may order them otherwise.
+    given: FxHashSet<i64>,
+    /// The number of rows asked for last.
+    wanted: usize,
     is_complete: bool,
 }
 
@@ -63,9 +73,17 @@ impl VectorCursor {
         let definition = &self.parts.definition;
         let number = usize::try_from(choice.number - NEAREST).unwrap_or(0);
         let (mut query, mut filter, mut wanted) = (Value::Null, Filter::default(), FIRST);
+        let mut ef = None;
         for (action, value) in Use::read(&choice.text).into_iter().zip(arguments) {
             match action {
                 Use::Match => query = value.clone(),
+                Use::Effort => match usize::try_from(value.to_int()) {
+                    Ok(nodes) => ef = Some(nodes),
+                    Err(_) => {
+                        let why = "ef in knn queries must be greater than or equal to 0.";
+                        return Err(Error::of_function(why));
+                    }
+                },
                 Use::Limit => {
                     let Ok(limit) = usize::try_from(value.to_int()) else {
                         let why = "k value in knn queries must be greater than or equal to 0.";
@@ -82,8 +100,11 @@ impl VectorCursor {
         if wanted == 0 {
             return Ok(Way::Nothing);
         }
-        let (found, next, is_complete) = (Vec::new(), 0, false);
-        let mut search = Search { number, query, filter, found, next, is_complete };
+        let has_index = choice.text.contains(INDEX) && ef != Some(0);
+        let index = self.parts.index_of(number).filter(|_| has_index);
+        let (found, next, given, is_complete) = (Vec::new(), 0, FxHashSet::default(), false);
+        let mut search =
+            Search { number, query, filter, index, ef, found, next, given, wanted, is_complete };
         self.find(&mut search, wanted, reads)?;
         Ok(Way::Nearest(Box::new(search)))
     }
@@ -108,9 +129,28 @@ impl VectorCursor {
                 column.dimensions, vector.dimensions
             )));
         }
+        search.wanted = wanted;
+        if let Some(place) = search.index {
+            let (parts, residents) = (&*self.parts, &*self.residents);
+            let (filter, ef) = (&search.filter, search.ef);
+            let asked =
+                IndexSearch { parts, residents, place, vector: &vector, filter, wanted, ef };
+            if let Some(mut hits) = asked.find(reads)? {
+                let is_cut = hits.len() < wanted;
+                hits.retain(|hit| search.given.insert(hit.rowid));
+                search.is_complete = is_cut;
+                (search.found, search.next) = (hits, 0);
+                return Ok(());
+            }
+            search.index = None;
+        }
         let table = (&*self.parts, &*self.residents);
         search.found = nearest(table, (search.number, &vector), &search.filter, wanted, reads)?;
         search.is_complete = search.found.len() < wanted;
+        if !search.given.is_empty() {
+            search.found.retain(|hit| search.given.insert(hit.rowid));
+            search.next = 0;
+        }
         Ok(())
     }
 }
@@ -161,8 +201,8 @@ impl VirtualCursor for VectorCursor {
                 Ok(found)
             }
             Way::Nearest(mut search) => {
-                if search.next == search.found.len() && !search.is_complete {
-                    let wanted = search.found.len().saturating_mul(4).max(FIRST);
+                while search.next == search.found.len() && !search.is_complete {
+                    let wanted = search.wanted.saturating_mul(4).max(FIRST);
                     self.find(&mut search, wanted, reads)?;
                 }
                 let Some(hit) = search.found.get(search.next) else { return Ok(false) };

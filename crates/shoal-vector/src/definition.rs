@@ -316,7 +316,7 @@ impl Definition {
         self.columns.iter().filter(|column| is(&column.kind)).count()
     }
 
-    /// The columns as SQL sees them: the key, the defined columns, `distance` and `k`.
+    /// The columns as SQL sees them: the key, the defined columns, `distance`, `k` and `ef`.
     pub(crate) fn virtual_columns(&self) -> Vec<VirtualColumn> {
         let mut columns = vec![VirtualColumn::new(&self.key, "")];
         for column in &self.columns {
@@ -327,7 +327,18 @@ impl Definition {
             columns.push(shown);
         }
         columns.extend([VirtualColumn::hidden("distance"), VirtualColumn::hidden("k")]);
+        if self.ef_place().is_some() {
+            columns.push(VirtualColumn::hidden("ef"));
+        }
         columns
+    }
+
+    /// The place of the hidden column `ef`, the nodes kept by a search of an index; `None` where the
+    /// table has a column of this name.
+    pub(crate) fn ef_place(&self) -> Option<usize> {
+        let names = self.columns.iter().map(|column| column.name.as_str());
+        let is_taken = names.chain([self.key.as_str()]).any(|name| is(name, &["ef"]));
+        (!is_taken).then(|| self.distance_place() + 2)
     }
 
     /// The place of the hidden column `distance`; `k` is the next.

@@ -86,6 +86,22 @@ impl Rows {
         }
     }
 
+    /// Puts the bytes of a row into `out`, as the file has them.
+    pub(crate) fn row_bytes(&self, row: usize, width: usize, out: &mut Vec<u8>) {
+        out.clear();
+        match self {
+            Rows::Floats(rows) => {
+                let row = &rows[row * (width / 4)..(row + 1) * (width / 4)];
+                out.extend(row.iter().flat_map(|float| float.to_le_bytes()));
+            }
+            Rows::Halves(rows) => {
+                let row = &rows[row * (width / 2)..(row + 1) * (width / 2)];
+                out.extend(row.iter().flat_map(|half| half.to_le_bytes()));
+            }
+            Rows::Bytes(rows) => out.extend_from_slice(&rows[row * width..(row + 1) * width]),
+        }
+    }
+
     /// Some of the rows.
     fn part(&self, dimensions: usize, element: Element, from: usize, count: usize) -> Part<'_> {
         match self {

@@ -1,10 +1,12 @@
 //! Conditions of a search: asked of whole chunks, of rows, and of distances.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use shoal_sql::{Collation, ConstraintOp, Error, TableReads, Value, ValueRef};
 
 use crate::definition::{Definition, Kind, MetadataType};
+use crate::search::Resident;
 use crate::shadow::{Block, Metadata, Parts};
 
 /// The subject of a condition.
@@ -93,12 +95,11 @@ impl Filter {
     /// The rows of a block true to the conditions on rowids and metadata; `None` for all.
     ///
     /// # Errors
-    /// Faults of metadata chunks.
+    /// Those of `metadata`, which gives a column of the block.
     pub(crate) fn rows(
         &self,
-        parts: &Parts,
         block: &Block,
-        reads: &TableReads<'_>,
+        mut metadata: impl FnMut(usize, MetadataType) -> Result<Arc<Metadata>, Error>,
     ) -> Result<Option<Vec<bool>>, Error> {
         if !self.asks_rows() {
             return Ok(None);
@@ -112,14 +113,9 @@ impl Filter {
                     }
                 }
                 Subject::Metadata(number, kind) => {
-                    let metadata = parts.metadata_of((number, kind), block, reads)?;
+                    let metadata = metadata(number, kind)?;
                     for (row, held) in held.iter_mut().enumerate() {
-                        *held = *held
-                            && condition.holds(match &metadata {
-                                Metadata::Integers(all) => ValueRef::Int(all[row]),
-                                Metadata::Floats(all) => ValueRef::Real(all[row]),
-                                Metadata::Texts(all) => ValueRef::Text(&all[row]),
-                            });
+                        *held = *held && condition.holds(metadata.value(row));
                     }
                 }
                 Subject::Partition(_) | Subject::Distance => {}
@@ -128,12 +124,73 @@ impl Filter {
         Ok(Some(held))
     }
 
+    /// The conditions but those on distances, to be asked of single rows of a copy in memory.
+    ///
+    /// # Errors
+    /// Faults of metadata chunks.
+    pub(crate) fn of_resident<'f>(
+        &'f self,
+        parts: &Parts,
+        resident: &'f Resident,
+        reads: &TableReads<'_>,
+    ) -> Result<ResidentFilter<'f>, Error> {
+        let mut blocks = Vec::new();
+        if self.0.iter().any(|condition| condition.subject != Subject::Distance) {
+            for (place, block) in resident.blocks.iter().enumerate() {
+                let mut columns = Vec::new();
+                let wanted = self.wants(&block.partitions);
+                for condition in self.0.iter().filter(|_| wanted) {
+                    if let Subject::Metadata(number, kind) = condition.subject {
+                        let metadata = resident.metadata(parts, place, (number, kind), reads)?;
+                        columns.push((condition, metadata));
+                    }
+                }
+                blocks.push(wanted.then_some((block.rowids.as_slice(), columns)));
+            }
+        }
+        let is_of_rowid = |condition: &&Condition| condition.subject == Subject::Rowid;
+        let rowids = self.0.iter().filter(is_of_rowid).collect();
+        Ok(ResidentFilter { blocks, rowids })
+    }
+
     /// True for distances within all conditions on `distance`.
     pub(crate) fn allows(&self, distance: f32) -> bool {
         self.0.iter().all(|condition| {
             condition.subject != Subject::Distance
                 || !distance.is_nan() && condition.holds(ValueRef::Real(f64::from(distance)))
         })
+    }
+}
+
+/// A condition on metadata, with a block's column.
+type Column<'f> = (&'f Condition, Arc<Metadata>);
+
+/// Conditions on rows of a copy in memory.
+#[derive(Debug)]
+pub(crate) struct ResidentFilter<'f> {
+    /// For each block the rowids, and the conditions on metadata; `None` for blocks of other
+    /// partitions. Empty without any condition.
+    blocks: Vec<Option<(&'f [i64], Vec<Column<'f>>)>>,
+    /// The conditions on rowids.
+    rowids: Vec<&'f Condition>,
+}
+
+impl ResidentFilter<'_> {
+    /// True without conditions.
+    pub(crate) fn are_all(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// True where all conditions hold for a row of a block.
+    #[inline]
+    pub(crate) fn allows(&self, block: usize, row: usize) -> bool {
+        if self.are_all() {
+            return true;
+        }
+        let Some((rowids, columns)) = &self.blocks[block] else { return false };
+        let rowid = ValueRef::Int(rowids[row]);
+        self.rowids.iter().all(|condition| condition.holds(rowid))
+            && columns.iter().all(|(condition, column)| condition.holds(column.value(row)))
     }
 }
 

@@ -5,12 +5,15 @@ use std::collections::BinaryHeap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 use shoal_sql::{Error, TableReads};
 
+use crate::definition::MetadataType;
 use crate::distance::{Metric, Query};
 use crate::filter::Filter;
+use crate::index::search::IndexState;
 use crate::isa::Isa;
-use crate::shadow::{Block, Parts};
+use crate::shadow::{Block, Metadata, Parts};
 use crate::vector::Vector;
 
 /// The least bytes of vectors for a search on several cores to be faster than on one.
@@ -117,31 +120,74 @@ fn search_block(
 
 /// A vector column in memory, as of one state of the file.
 #[derive(Debug)]
-struct Resident {
+pub(crate) struct Resident {
     state: u64,
-    blocks: Vec<Block>,
-    bytes: u64,
+    pub(crate) blocks: Vec<Block>,
+    /// The bytes of the vectors and of what lies beside.
+    pub(crate) bytes: u64,
+    /// Columns of metadata asked for so far, by column and block.
+    metadata: Mutex<FxHashMap<(usize, usize), Arc<Metadata>>>,
 }
 
-/// The copies of a table's vector columns, one for each.
+impl Resident {
+    /// A column of metadata of a block, kept where the memory is enough.
+    ///
+    /// # Errors
+    /// Faults of metadata chunks.
+    pub(crate) fn metadata(
+        &self,
+        parts: &Parts,
+        block: usize,
+        (number, kind): (usize, MetadataType),
+        reads: &TableReads<'_>,
+    ) -> Result<Arc<Metadata>, Error> {
+        let known = || self.metadata.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known().get(&(number, block)) {
+            return Ok(Arc::clone(known));
+        }
+        let metadata = parts.metadata_of((number, kind), &self.blocks[block], reads)?;
+        let metadata = Arc::new(metadata);
+        // A text has its own bytes beside.
+        let column = kind.chunk_bytes(parts.definition.chunk_size) as u64 * 4;
+        let room = reads.memory_left().unwrap_or(u64::MAX);
+        let mut known = known();
+        if self.bytes.saturating_add(column * (known.len() as u64 + 1)) <= room {
+            known.insert((number, block), Arc::clone(&metadata));
+        }
+        Ok(metadata)
+    }
+}
+
+/// The copies of a table's vector columns, one for each, and what is known of the indexes.
 #[derive(Debug, Default)]
-pub(crate) struct Residents(Vec<Mutex<Option<Arc<Resident>>>>);
+pub(crate) struct Residents {
+    columns: Vec<Mutex<Option<Arc<Resident>>>>,
+    indexes: Vec<IndexState>,
+}
 
 impl Residents {
-    pub(crate) fn new(columns: usize) -> Residents {
-        Residents((0..columns).map(|_| Mutex::default()).collect())
+    pub(crate) fn new(columns: usize, indexes: usize) -> Residents {
+        Residents {
+            columns: (0..columns).map(|_| Mutex::default()).collect(),
+            indexes: (0..indexes).map(|_| IndexState::default()).collect(),
+        }
+    }
+
+    /// What is known of an index.
+    pub(crate) fn index(&self, place: usize) -> &IndexState {
+        &self.indexes[place]
     }
 
     /// The copy of a column in the state read now: the kept one, or a new one. `None` within a
     /// writing transaction, and for columns larger than the limit on memory.
-    fn of(
+    pub(crate) fn of(
         &self,
         parts: &Parts,
         number: usize,
         query: &Query,
         reads: &TableReads<'_>,
     ) -> Result<Option<Arc<Resident>>, Error> {
-        let (Some(state), Some(kept)) = (reads.state()?, self.0.get(number)) else {
+        let (Some(state), Some(kept)) = (reads.state()?, self.columns.get(number)) else {
             return Ok(None);
         };
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -150,7 +196,8 @@ impl Residents {
             return Ok((known.bytes <= room).then(|| Arc::clone(known)));
         }
         *kept = None;
-        let mut resident = Resident { state, blocks: Vec::new(), bytes: 0 };
+        let (blocks, metadata) = (Vec::new(), Mutex::default());
+        let mut resident = Resident { state, blocks, bytes: 0, metadata };
         let mut fits = true;
         parts.each_block(
             number,
@@ -196,16 +243,19 @@ pub(crate) fn nearest(
     let Some(resident) = residents.of(parts, number, &query, reads)? else {
         let wants = |partitions: &[_]| Ok(filter.wants(partitions));
         parts.each_block(number, reads, wants, |block| {
-            let held = filter.rows(parts, &block, reads)?;
+            let metadata =
+                |number, kind| parts.metadata_of((number, kind), &block, reads).map(Arc::new);
+            let held = filter.rows(&block, metadata)?;
             search_block(&query, filter, &block, held.as_deref(), &mut nearest);
             Ok(true)
         })?;
         return Ok(nearest.sorted());
     };
     let mut asked = Vec::with_capacity(resident.blocks.len());
-    for block in &resident.blocks {
+    for (place, block) in resident.blocks.iter().enumerate() {
         if filter.wants(&block.partitions) {
-            asked.push((block, filter.rows(parts, block, reads)?));
+            let metadata = |number, kind| resident.metadata(parts, place, (number, kind), reads);
+            asked.push((block, filter.rows(block, metadata)?));
         }
     }
     reads.check()?;

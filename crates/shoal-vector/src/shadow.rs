@@ -5,6 +5,7 @@ use shoal_sql::{Error, Schema, ShadowBlob, ShadowTable, TableReads, Value, Value
 use crate::definition::{Definition, Kind, MetadataType};
 use crate::distance::Rows;
 use crate::functions::VERSION;
+use crate::index::definition::Index;
 
 /// A table of a file: its definition and its shadow tables.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct Parts {
     /// The long texts, for metadata columns of texts.
     pub(crate) texts: Vec<Option<ShadowTable>>,
     pub(crate) auxiliary: Option<ShadowTable>,
+    /// The indexes of neighbours beside the table.
+    pub(crate) indexes: Vec<Index>,
 }
 
 /// The place of a row: a chunk, and a slot of the chunk.
@@ -148,7 +151,13 @@ impl Parts {
             0 => None,
             count => Some(part("auxiliary", count + 1)?),
         };
-        Ok(Parts { chunks, rowids, vectors, metadata, texts, auxiliary, definition })
+        let indexes = Index::of_table(&definition, schema);
+        Ok(Parts { chunks, rowids, vectors, metadata, texts, auxiliary, indexes, definition })
+    }
+
+    /// The place of the first index of a vector column.
+    pub(crate) fn index_of(&self, number: usize) -> Option<usize> {
+        self.indexes.iter().position(|index| index.number == number)
     }
 
     /// The error of a fault in the shadow tables.
@@ -331,6 +340,18 @@ pub(crate) enum Metadata {
     Integers(Vec<i64>),
     Floats(Vec<f64>),
     Texts(Vec<Vec<u8>>),
+}
+
+impl Metadata {
+    /// The value of a row.
+    #[inline]
+    pub(crate) fn value(&self, row: usize) -> ValueRef<'_> {
+        match self {
+            Metadata::Integers(all) => ValueRef::Int(all[row]),
+            Metadata::Floats(all) => ValueRef::Real(all[row]),
+            Metadata::Texts(all) => ValueRef::Text(&all[row]),
+        }
+    }
 }
 
 /// The rows of a chunk, without the free slots.

@@ -23,6 +23,9 @@ pub(crate) const BY_KEY: i32 = 1;
 /// Rows by distance; the vector column is the number less this one.
 pub(crate) const NEAREST: i32 = 2;
 
+/// The words before the name of an index in the text of a choice.
+pub(crate) const INDEX: &str = " index ";
+
 /// A table of a file.
 #[derive(Debug)]
 pub(crate) struct VectorTable {
@@ -38,6 +41,8 @@ pub(crate) enum Use {
     Match,
     /// `K`: the number of rows wanted.
     Limit,
+    /// `E`: the number of nodes kept by a search of an index.
+    Effort,
     /// `=`, `<`, `[`, `>`, `]`: a condition on a column, or on the rowid.
     Condition(ConstraintOp, Option<usize>),
 }
@@ -47,6 +52,7 @@ impl Use {
         let (letter, column) = match self {
             Use::Match => ('M', None),
             Use::Limit => ('K', None),
+            Use::Effort => ('E', None),
             Use::Condition(op, column) => {
                 let letter = match op {
                     ConstraintOp::Less => '<',
@@ -64,10 +70,10 @@ impl Use {
         }
     }
 
-    /// Reads the text of a choice.
+    /// Reads the text of a choice, up to the name of an index.
     pub(crate) fn read(text: &str) -> Vec<Use> {
         let mut uses = Vec::new();
-        let mut rest = text;
+        let mut rest = text.split_once(' ').map_or(text, |(uses, _)| uses);
         while let Some(letter) = rest.chars().next() {
             rest = &rest[letter.len_utf8()..];
             let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -76,6 +82,7 @@ impl Use {
             uses.push(match letter {
                 'M' => Use::Match,
                 'K' => Use::Limit,
+                'E' => Use::Effort,
                 '<' => Use::Condition(ConstraintOp::Less, column),
                 '[' => Use::Condition(ConstraintOp::AtMost, column),
                 '>' => Use::Condition(ConstraintOp::Greater, column),
@@ -91,7 +98,7 @@ impl VectorTable {
     pub(crate) fn open(definition: Definition, schema: &Schema) -> Result<VectorTable, Error> {
         let columns = definition.virtual_columns();
         let parts = Parts::open(definition, schema)?;
-        let residents = Residents::new(parts.vectors.len());
+        let residents = Residents::new(parts.vectors.len(), parts.indexes.len());
         Ok(VectorTable { parts: Arc::new(parts), residents: Arc::new(residents), columns })
     }
 
@@ -133,6 +140,7 @@ impl VectorTable {
         Use::Match.write(&mut choice.text);
         for (constraint, known) in request.constraints.iter().enumerate() {
             let is_limit = known.column == Some(definition.distance_place() + 1);
+            let is_effort = known.column.is_some() && known.column == definition.ef_place();
             // A key perhaps of a row of another table: `k` counts before the join, whichever of the
             // tables comes first.
             let is_key = Subject::of(definition, known.column) == Some(Subject::Rowid);
@@ -144,6 +152,7 @@ impl VectorTable {
                     choice.limit = Some(choice.taken.len());
                     Use::Limit
                 }
+                ConstraintOp::Equal if is_effort && !choice.text.contains('E') => Use::Effort,
                 ConstraintOp::Equal
                 | ConstraintOp::Less
                 | ConstraintOp::AtMost
@@ -160,6 +169,13 @@ impl VectorTable {
         }
         choice.is_ordered = matches!(request.order, [order]
             if order.column == Some(definition.distance_place()) && !order.descending);
+        // Without a number of rows all of them are wanted, the nearest first.
+        if let Some(index) = self.parts.index_of(number).filter(|_| choice.limit.is_some()) {
+            choice.text.push_str(INDEX);
+            choice.text.push_str(&self.parts.indexes[index].definition.name);
+            // Rows asked for beyond `k` may be nearer than rows before.
+            choice.is_ordered = false;
+        }
         Ok(Some(choice))
     }
 }
@@ -208,6 +224,14 @@ impl VirtualTable for VectorTable {
 
     fn rename(&self, new_name: &str, writes: &mut TableWrites<'_>) -> Result<(), Error> {
         let definition = &self.parts.definition;
+        if let Some(index) = self.parts.indexes.first() {
+            let index = &index.definition.name;
+            return Err(Error::of_function(format!(
+                "vec0 table {} has the vec_index {index}: drop the index first, make it again \
+                 under the new name",
+                definition.name
+            )));
+        }
         for suffix in definition.suffixes() {
             let old = quoted(&format!("{}_{suffix}", definition.name));
             let new = quoted(&format!("{new_name}_{suffix}"));
@@ -218,6 +242,9 @@ impl VirtualTable for VectorTable {
 
     fn destroy(&self, writes: &mut TableWrites<'_>) -> Result<(), Error> {
         let definition = &self.parts.definition;
+        for index in &self.parts.indexes {
+            writes.execute(&format!("DROP TABLE {}", quoted(&index.definition.name)), &[])?;
+        }
         for suffix in definition.suffixes() {
             let name = quoted(&format!("{}_{suffix}", definition.name));
             writes.execute(&format!("DROP TABLE IF EXISTS {name}"), &[])?;

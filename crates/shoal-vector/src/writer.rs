@@ -10,6 +10,7 @@ use shoal_sql::{
 
 use crate::definition::{Class, Kind, MetadataType, VectorColumn};
 use crate::filter::compare;
+use crate::index::writer::IndexWriter;
 use crate::shadow::{Parts, Place, SHORT_TEXT};
 use crate::vector::Vector;
 
@@ -40,6 +41,8 @@ pub(crate) struct VectorWriter {
     /// Blobs of chunks, by the place of their table in the list of tables and their chunk. Rows
     /// added to a table of chunks, or taken out, make them stale.
     blobs: FxHashMap<(usize, i64), ShadowBlob>,
+    /// The writers of the table's indexes.
+    indexes: Vec<IndexWriter>,
     /// The largest rowid and chunk ever given, to be kept in `sqlite_sequence` by a flush.
     sequences: [Option<i64>; 2],
 }
@@ -57,7 +60,8 @@ const CHUNK_SEQUENCE: usize = 1;
 impl VectorWriter {
     pub(crate) fn new(parts: Arc<Parts>) -> VectorWriter {
         let (open, blobs) = (Vec::new(), FxHashMap::default());
-        VectorWriter { parts, open, blobs, sequences: [None; 2] }
+        let indexes = IndexWriter::all(&parts);
+        VectorWriter { parts, open, blobs, indexes, sequences: [None; 2] }
     }
 
     fn forget(&mut self) {
@@ -170,8 +174,9 @@ impl VectorWriter {
                 }
             }
         }
-        for (place, name) in [(0, "distance"), (1, "k")] {
-            let hidden = definition.distance_place() + place;
+        let ef = definition.ef_place().map(|place| (place, "ef"));
+        let place = definition.distance_place();
+        for (hidden, name) in [(place, "distance"), (place + 1, "k")].into_iter().chain(ef) {
             if row.named[hidden] && !row.values[hidden].is_null() {
                 let why = format!("A value was provided for the hidden \"{name}\" column.");
                 return Err(Error::of_function(why));
@@ -377,6 +382,9 @@ impl VectorWriter {
             if let Some(vector) = vector {
                 let at = place.slot * vector.len();
                 self.write((VECTORS + number, place.chunk), at, vector, writes)?;
+                for index in self.indexes.iter_mut().filter(|index| index.column() == number) {
+                    index.set(rowid, vector, writes)?;
+                }
             }
         }
         let kinds: Vec<MetadataType> = self.parts.definition.metadata().collect();
@@ -492,6 +500,9 @@ impl VectorWriter {
         let Some(place) = self.parts.place(rowid, &writes.reads())? else { return Ok(()) };
         let parts = Arc::clone(&self.parts);
         let definition = &parts.definition;
+        for index in &mut self.indexes {
+            index.remove(rowid, writes)?;
+        }
         self.mark(place, false, writes)?;
         self.write((ROWIDS, place.chunk), place.slot * 8, &[0; 8], writes)?;
         for (number, (_, column)) in definition.vectors().enumerate() {
@@ -667,10 +678,10 @@ impl VirtualWriter for VectorWriter {
             return self.store((rowid, place), &checked, writes);
         }
         // Another partition is another chunk: the row is written anew, with all its columns.
-        let columns = row.values.len();
+        let (columns, shown) = (row.values.len(), self.parts.definition.distance_place());
         let whole = VirtualRow { named: &vec![true; columns], ..*row };
         let mut values = row.values.to_vec();
-        values[columns - 2..].fill(Value::Null);
+        values[shown..].fill(Value::Null);
         let checked = self.check(&VirtualRow { values: &values, ..whole }, false)?;
         self.remove(rowid, writes)?;
         self.add(rowid, &values[0], &checked, writes)
@@ -682,6 +693,9 @@ impl VirtualWriter for VectorWriter {
     }
 
     fn flush(&mut self, writes: &mut TableWrites<'_>) -> Result<(), Error> {
+        for index in &mut self.indexes {
+            index.flush(writes)?;
+        }
         for sequence in [ROWID_SEQUENCE, CHUNK_SEQUENCE] {
             if let Some(largest) = self.sequences[sequence].take() {
                 self.keep_sequence(sequence, largest, writes)?;
@@ -690,12 +704,16 @@ impl VirtualWriter for VectorWriter {
         Ok(())
     }
 
-    fn savepoint(&mut self, _writes: &mut TableWrites<'_>) -> Result<usize, Error> {
+    fn savepoint(&mut self, writes: &mut TableWrites<'_>) -> Result<usize, Error> {
+        for index in &mut self.indexes {
+            index.flush(writes)?;
+        }
         Ok(0)
     }
 
     fn rollback_to(&mut self, _moment: usize) {
         // Sequences stay: a number given and taken back is left out.
         self.forget();
+        self.indexes.iter_mut().for_each(IndexWriter::forget);
     }
 }

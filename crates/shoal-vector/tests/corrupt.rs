@@ -110,6 +110,81 @@ fn changed_bytes_end_in_an_answer_or_an_error_with_its_place() {
     assert!(corrupt > cases / 4, "{corrupt} of {cases} files were found corrupt");
 }
 
+/// Statements to walk over an index, to write to each part, and to make the index anew.
+const INDEX_STATEMENTS: &[&str] = &[
+    "SELECT rowid, distance FROM v WHERE e MATCH '[1,2,3,4]' AND k = 1 AND ef = 1",
+    "SELECT rowid, distance FROM v WHERE e MATCH '[19,2,3,4]' AND k = 2 AND ef = 2 AND n > 9",
+    "SELECT * FROM i",
+    "SELECT * FROM vec_check('v')",
+    "INSERT INTO v(e, p, n, flag, word, note) VALUES ('[1,2,3,4]', 1, 1, 1, 'word', 'x')",
+    "UPDATE v SET e = '[4,3,2,1]' WHERE rowid = 2",
+    "DELETE FROM v WHERE rowid % 4 = 1",
+    "INSERT INTO i(i) VALUES ('refresh')",
+    "SELECT rowid, distance FROM v WHERE e MATCH '[1,2,3,4]' AND k = 1 AND ef = 1",
+    "INSERT INTO i(i) VALUES ('rebuild')",
+    "SELECT * FROM vec_check('i')",
+];
+
+/// A change of an index: of bytes of a node, of a whole one, of the meta row.
+fn index_change(random: &mut Random) -> String {
+    let row = 1 + random.next(40);
+    let byte = match random.next(3) {
+        0 => random.next(64),
+        _ => random.next(32 + 64 + 4),
+    };
+    match random.next(9) {
+        0 => format!("DELETE FROM i_nodes WHERE id = {row}"),
+        1 => format!("UPDATE i_nodes SET node = zeroblob({}) WHERE id = {row}", random.next(120)),
+        2 => {
+            let column = ["version", "shape", "root", "nodes", "digest", "generation"];
+            let column = column[random.next(6) as usize];
+            let value = ["NULL", "-1", "0", "7", "9223372036854775807", "'text'", "x'00'"];
+            format!("UPDATE i_meta SET {column} = {}", value[random.next(7) as usize])
+        }
+        3 => format!("INSERT OR REPLACE INTO i_nodes SELECT {row}, node FROM i_nodes WHERE id = 1"),
+        4 => "DELETE FROM i_meta".to_owned(),
+        _ => format!(
+            "UPDATE i_nodes SET node = CAST(substr(node, 1, {byte}) || x'{:02x}' || \
+             substr(node, {byte} + 2) AS BLOB) WHERE id = {row}",
+            random.next(256)
+        ),
+    }
+}
+
+#[test]
+fn changed_bytes_of_an_index_end_in_an_answer_or_an_error_with_its_place() {
+    let cases = std::env::var("SHOAL_VEC_CASES").ok().and_then(|it| it.parse().ok()).unwrap_or(40);
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole.db");
+    let mut connection = shoal(&whole);
+    ours(&mut connection, CREATE).unwrap();
+    fill(&mut connection);
+    fill(&mut connection);
+    ours(&mut connection, "CREATE VIRTUAL TABLE i USING vec_index(v, e, m=4)").unwrap();
+    drop(connection);
+    let (mut random, mut corrupt) = (Random(31), 0);
+    for case in 0..cases {
+        let path = folder.path().join(format!("{case}.db"));
+        std::fs::copy(&whole, &path).unwrap();
+        for _ in 0..1 + random.next(2) {
+            sqlite(&path).execute(&index_change(&mut random), []).unwrap();
+        }
+        let mut connection = shoal(&path);
+        for sql in INDEX_STATEMENTS {
+            let answer: Answer = ours(&mut connection, sql);
+            corrupt += u64::from(answer.is_err_and(|error| error.contains("is corrupt")));
+        }
+        // However damaged an index is, a new one is whole.
+        assert_eq!(
+            ours(&mut connection, "SELECT * FROM vec_check('i')").unwrap(),
+            [[support::Cell::Text("ok".into())]],
+            "case {case}"
+        );
+        std::fs::remove_file(&path).unwrap();
+    }
+    assert!(corrupt > cases / 4, "{corrupt} statements on {cases} files found an index corrupt");
+}
+
 fn simulated(vfs: &SimVfs) -> Connection {
     let store = Store::open(Arc::new(vfs.clone()), Path::new("a.db"), Access::Create).unwrap();
     let mut connection = Connection::open(store).unwrap();
@@ -126,7 +201,9 @@ fn contents(vfs: &SimVfs) -> String {
     assert_eq!(rows.len(), found.len());
     let check = ours(&mut connection, "SELECT * FROM vec_check('v')").unwrap();
     assert_eq!(format!("{check:?}"), r#"[[Text("ok")]]"#);
-    format!("{rows:?} {found:?}")
+    let near = "SELECT rowid, distance FROM v WHERE e MATCH '[1,2,3,4]' AND k = 1 AND ef = 1";
+    let near = ours(&mut connection, near).unwrap();
+    format!("{rows:?} {found:?} {near:?}")
 }
 
 #[test]
@@ -135,6 +212,7 @@ fn a_crash_leaves_the_rows_of_before_or_of_after() {
     let mut connection = simulated(&vfs);
     ours(&mut connection, CREATE).unwrap();
     fill(&mut connection);
+    ours(&mut connection, "CREATE VIRTUAL TABLE i USING vec_index(v, e, m=4)").unwrap();
     drop(connection);
     let image = vfs.image();
     let vfs = SimVfs::from_image(&image);
