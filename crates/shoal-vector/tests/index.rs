@@ -5,7 +5,7 @@
 
 mod support;
 
-use shoal_sql::{Connection, Value};
+use shoal_sql::{Connection, Limits, Value};
 use support::{Answer, Cell, Random, ours, run, shoal, sqlite, theirs};
 
 const DIMENSIONS: usize = 12;
@@ -333,4 +333,43 @@ fn every_kind_of_vector_is_indexed() {
         }
         assert!(found as f64 / all as f64 > 0.9, "{kind}: {found} of {all}");
     }
+}
+
+#[test]
+fn with_little_memory_nodes_are_read_one_by_one_and_built_row_by_row() {
+    let (mut connection, mut vectors) = filled(1500);
+    let little = Limits { memory_bytes: Some(50_000), ..Limits::default() };
+    connection.set_limits(little);
+    ours(&mut connection, "CREATE VIRTUAL TABLE i USING vec_index(v, e, m=6)").unwrap();
+    assert!(is_asked(&mut connection, &mut vectors));
+    assert!(recall(&mut connection, &mut vectors, "", 32) > 0.95);
+    assert!(recall(&mut connection, &mut vectors, "AND n < 50", 32) == 1.0);
+    // The same nodes are walked over in memory: answers do not tell the ways apart.
+    let sql = "SELECT rowid, distance FROM v WHERE e MATCH :q AND k = 5 AND ef = 8";
+    for _ in 0..20 {
+        let query = vectors.next();
+        connection.set_limits(little);
+        let paged = asked(&mut connection, sql, &query).unwrap();
+        connection.set_limits(Limits::default());
+        assert_eq!(asked(&mut connection, sql, &query).unwrap(), paged);
+    }
+    check(&mut connection);
+}
+
+#[test]
+fn the_building_of_an_index_is_interrupted() {
+    let (mut connection, _) = filled(1500);
+    let mut left = 40;
+    connection.set_progress_handler(
+        1,
+        Some(Box::new(move || {
+            left -= 1;
+            left == 0
+        })),
+    );
+    let error = ours(&mut connection, "CREATE VIRTUAL TABLE i USING vec_index(v, e)").unwrap_err();
+    assert!(error.contains("interrupted"), "{error}");
+    connection.set_progress_handler(1, None);
+    let left = ours(&mut connection, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'i%'");
+    assert_eq!(left.unwrap(), [[Cell::Int(0)]]);
 }
