@@ -104,7 +104,7 @@ pub(crate) enum Verb {
     Watch(WatchArgs),
     /// Serve the documents of a database to automerge-repo's clients, and a page about them
     Serve(Box<serve::ServeArgs>),
-    /// Exchange documents with a sync server, and go on while both change
+    /// Exchange documents with a sync server, another database, or a folder
     Sync(serve::SyncArgs),
     /// Make, list and revoke tokens for whoever may use a sync server
     #[command(subcommand)]

@@ -89,6 +89,13 @@ pub enum ClientNews {
         /// The document.
         document: DocumentId,
     },
+    /// What the server has of a document is not taken in.
+    Refused {
+        /// The document.
+        document: DocumentId,
+        /// Why.
+        fault: Fault,
+    },
 }
 
 /// A client, running.
@@ -118,6 +125,7 @@ impl Client {
                 Effect::Joined { peer, .. } => ClientNews::Connected { server: peer },
                 Effect::InSync { document, .. } => ClientNews::InSync { document },
                 Effect::Unavailable { document } => ClientNews::Unavailable { document },
+                Effect::Refused { document, fault, .. } => ClientNews::Refused { document, fault },
                 Effect::Told { message, .. } => {
                     // The words of these faults ask for a ticket, or for another one.
                     let faults = [Fault::Unpaid, Fault::Expired, Fault::Allowance("bytes")];

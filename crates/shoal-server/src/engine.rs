@@ -216,6 +216,7 @@ fn carry_out(
         Effect::Joined { .. }
         | Effect::Unavailable { .. }
         | Effect::InSync { .. }
+        | Effect::Refused { .. }
         | Effect::Told { .. }
         | Effect::Ask { .. } => news(effect),
     }

@@ -25,8 +25,10 @@ mod client;
 mod dial;
 mod doorman;
 mod engine;
+pub mod folder;
 mod http;
 mod metrics;
+pub mod pair;
 mod policy;
 mod queries;
 mod server;
@@ -65,6 +67,9 @@ pub enum Error {
     /// A certificate or a key that cannot be used, or a build without TLS.
     #[error("{0}")]
     Tls(String),
+    /// Two databases could not meet.
+    #[error(transparent)]
+    Pair(#[from] pair::PairError),
     /// A URL that is not of the kind asked for.
     #[error("{url}: {why}")]
     Url {

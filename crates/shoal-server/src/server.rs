@@ -1,7 +1,7 @@
 //! The server: threads started, the port opened, all of it stopped again.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -21,7 +21,7 @@ use crate::engine::{self, Engine, Input, News, TICK};
 use crate::http::{self, Site};
 use crate::policy::SharePolicy;
 use crate::queries::Queries;
-use crate::storage::{Figures, Storage};
+use crate::storage::{Figures, Naming, Storage};
 use crate::wire::INCOMING_KIB;
 use crate::{Error, tls};
 
@@ -65,17 +65,28 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Opens a database, and starts the threads over it.
+    /// Opens a database with a write-ahead log, and starts the threads over it.
     pub(crate) fn start(
         environment: &Environment,
-        path: &std::path::Path,
+        path: &Path,
         limits: Limits,
         news: News,
     ) -> Result<Self, Error> {
         let mut database = Database::open(environment.clone(), path, Access::Create)?;
+        use_log(&mut database);
+        let naming = Naming::default();
+        Self::over(database, (environment, path), (limits, naming), news)
+    }
+
+    /// Starts the threads over a database.
+    pub(crate) fn over(
+        mut database: Database,
+        (environment, path): (&Environment, &Path),
+        (limits, naming): (Limits, Naming),
+        news: News,
+    ) -> Result<Self, Error> {
         let id = uuid(database.storage_id()?);
         let denied = database.denied()?;
-        use_log(&mut database);
         let figures = Arc::new(Figures::default());
         let (engine, inputs) = Engine::channel();
         let (work, jobs) = std::sync::mpsc::channel();
@@ -84,7 +95,8 @@ impl Running {
             database,
             limits,
             Arc::clone(&figures),
-        );
+        )
+        .with_naming(naming);
         let tell = engine.clone();
         let storing = thread::Builder::new()
             .name("storage".to_owned())

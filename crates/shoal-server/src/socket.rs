@@ -49,14 +49,16 @@ pub(crate) async fn close<T: AsyncRead + AsyncWrite + Unpin>(
     let _ = timeout(FAREWELL, socket.send(Message::Close(Some(frame)))).await;
 }
 
-/// Runs a socket until either end closes it; calls `entered` once the engine knows it.
+/// Runs a socket until either end closes it; calls `entered` once the engine knows it. True where
+/// the other end said that it closes.
 pub(crate) async fn run<T>(
     engine: Engine,
     peer: Peer,
     mut socket: WebSocketStream<Wire<T>>,
     meter: Arc<Meter>,
     entered: impl FnOnce(),
-) where
+) -> bool
+where
     T: AsyncRead + AsyncWrite + Unpin,
 {
     let Peer { connection, role, access, refusal } = peer;
@@ -65,19 +67,20 @@ pub(crate) async fn run<T>(
     let outlet = Outlet { frames, control };
     let connected = Input::Connected { connection, role, access, outlet };
     if engine.send(connected).await.is_err() {
-        return;
+        return false;
     }
     entered();
     if let Some(fault) = refusal
         && engine.send(Input::Event(Event::Refuse { connection, fault })).await.is_err()
     {
-        return;
+        return false;
     }
     let mut heard = Instant::now();
     let mut read = 0;
     let mut pings = interval_at(heard + PING, PING);
     let mut is_paused = false;
     let mut is_controlled = true;
+    let mut is_closed = false;
     loop {
         tokio::select! {
             message = socket.next(), if !is_paused => {
@@ -95,7 +98,11 @@ pub(crate) async fn run<T>(
                         is_paused = true;
                         engine.send(Input::Event(Event::Bad { connection, fault })).await
                     }
-                    Some(Ok(Message::Close(_)) | Err(_)) | None => break,
+                    Some(Ok(Message::Close(_))) => {
+                        is_closed = true;
+                        break;
+                    }
+                    Some(Err(_)) | None => break,
                 };
                 if sent.is_err() {
                     break;
@@ -151,6 +158,7 @@ pub(crate) async fn run<T>(
         }
     }
     let _ = engine.send(Input::Event(Event::Closed { connection })).await;
+    is_closed
 }
 
 /// Sends a frame and those behind it; false when it was the last.

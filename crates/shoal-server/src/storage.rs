@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use shoal::{Access, Database, Document, Environment, OpenDocument};
 use shoal_crdt::SaveOptions;
-use shoal_history::{Change, ChangeHash, Chunk, Verify, chunks};
+use shoal_history::{Change, ChangeGraph, ChangeHash, Chunk, Verify, chunks};
 use shoal_store::Version;
 use shoal_sync::{Contents, DocumentId, Effect, Event, Fault, JobId, Limits, Stored};
 
@@ -81,6 +81,22 @@ pub(crate) struct Storage {
     seen: Option<Version>,
     /// The last attempt to write to a file that had refused.
     tried: Option<Instant>,
+    naming: Naming,
+}
+
+/// How documents of the protocol are those of the file.
+#[derive(Debug, Default)]
+pub(crate) struct Naming {
+    /// The names of documents other than their ids.
+    pub(crate) names: BTreeMap<DocumentId, String>,
+    /// Changes of a history begun apart from the document's are refused.
+    pub(crate) needs_kin: bool,
+}
+
+impl Naming {
+    fn name<'a>(&'a self, id: &'a DocumentId) -> &'a str {
+        self.names.get(id).map_or(id.as_str(), String::as_str)
+    }
 }
 
 /// The outcome of a job before its commit.
@@ -99,9 +115,23 @@ impl Storage {
         limits: Limits,
         figures: Arc<Figures>,
     ) -> Self {
-        let open = BTreeMap::new();
-        let looked = Instant::now();
-        Self { environment, path, database, open, limits, figures, looked, seen: None, tried: None }
+        Self {
+            environment,
+            path,
+            database,
+            open: BTreeMap::new(),
+            limits,
+            figures,
+            looked: Instant::now(),
+            seen: None,
+            tried: None,
+            naming: Naming::default(),
+        }
+    }
+
+    /// The storage with names of its own for documents.
+    pub(crate) fn with_naming(self, naming: Naming) -> Self {
+        Self { naming, ..self }
     }
 
     /// Works until told to stop, or until nobody is left to tell.
@@ -184,7 +214,7 @@ impl Storage {
     /// Reads a document for the engine.
     fn contents(&mut self, id: &DocumentId) -> Result<Option<Contents>, Fault> {
         if !self.open.contains_key(id) {
-            match self.database.open_document(id.as_str()) {
+            match self.database.open_document(self.naming.name(id)) {
                 Ok(document) => {
                     let told = document.heads();
                     self.open.insert(id.clone(), Open { document, told });
@@ -201,21 +231,23 @@ impl Storage {
     /// Takes the changes of a stranger into a document, in memory.
     fn take_in(&mut self, id: &DocumentId, chunks: &[u8]) -> Result<Stored, Fault> {
         if !self.open.contains_key(id) {
-            let opened = self.database.open_or_create(id.as_str());
+            let opened = self.database.open_or_create(self.naming.name(id));
             let document = opened.map_err(|_| Fault::Unreadable)?;
             let told = document.heads();
             self.open.insert(id.clone(), Open { document, told });
         }
         let open = self.open.get_mut(id).ok_or(Fault::Unreadable)?;
         let before = open.document.heads();
-        let limits = self.limits;
+        let (limits, needs_kin) = (self.limits, self.naming.needs_kin);
         // A change that finds a fault of this program costs the document its place in memory: the
         // stored state is read anew.
-        let applied =
-            panic::catch_unwind(AssertUnwindSafe(|| apply(&mut open.document, chunks, &limits)));
+        let applied = panic::catch_unwind(AssertUnwindSafe(|| {
+            apply(&mut open.document, chunks, &limits, needs_kin)
+        }));
         match applied {
             Ok(Ok(())) => {}
             Ok(Err(Refusal::Whole)) => return Err(Fault::Changes),
+            Ok(Err(Refusal::Unrelated)) => return Err(Fault::Unrelated),
             Ok(Err(Refusal::Drop)) | Err(_) => {
                 self.open.remove(id);
                 return Err(Fault::Changes);
@@ -396,12 +428,19 @@ fn is_busy(error: &shoal::Error) -> bool {
 enum Refusal {
     /// The document is as before.
     Whole,
+    /// The document is as before; the changes are of a history begun apart.
+    Unrelated,
     /// The document in memory has them, and must go.
     Drop,
 }
 
 /// Applies the chunks of a stranger to a document: all of them, or none.
-fn apply(document: &mut Document, bytes: &[u8], limits: &Limits) -> Result<(), Refusal> {
+fn apply(
+    document: &mut Document,
+    bytes: &[u8],
+    limits: &Limits,
+    needs_kin: bool,
+) -> Result<(), Refusal> {
     if document.is_empty() {
         // A whole document is loaded without making its changes one by one.
         document.load_incremental(bytes).map_err(|_| Refusal::Whole)?;
@@ -426,11 +465,25 @@ fn apply(document: &mut Document, bytes: &[u8], limits: &Limits) -> Result<(), R
     if changes.iter().any(|change| change.max_op() > limits.op_counter) {
         return Err(Refusal::Whole);
     }
+    if needs_kin && is_begun_apart(document.graph(), &changes) {
+        return Err(Refusal::Unrelated);
+    }
     let waiting = document.queued_changes().len();
     if waiting + left_waiting(document, &changes) > limits.waiting_changes.max(waiting) {
         return Err(Refusal::Whole);
     }
     document.apply_changes(changes).map_err(|_| Refusal::Whole)
+}
+
+/// True for changes with a beginning of their own, none of which is known or follows a known one.
+/// Changes without a beginning may follow one still to come. Cost: the changes.
+pub(crate) fn is_begun_apart(graph: &ChangeGraph, changes: &[Change]) -> bool {
+    let is_kin = |change: &Change| {
+        graph.contains(&change.hash()) || change.deps().iter().any(|dep| graph.contains(dep))
+    };
+    !graph.is_empty()
+        && changes.iter().any(|change| change.deps().is_empty())
+        && !changes.iter().any(is_kin)
 }
 
 /// How many of the changes would wait for others, at the most. Cost: the changes.

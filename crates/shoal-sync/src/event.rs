@@ -240,6 +240,16 @@ pub enum Effect {
         /// The document.
         document: DocumentId,
     },
+    /// This end refuses a dialled peer's changes of a document, or cannot read its own; the exchange
+    /// of the document is over.
+    Refused {
+        /// The connection.
+        connection: ConnectionId,
+        /// The document.
+        document: DocumentId,
+        /// Why.
+        fault: Fault,
+    },
     /// A dialled peer and this end have the same changes of a document.
     InSync {
         /// The connection.

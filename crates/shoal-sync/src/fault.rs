@@ -65,6 +65,9 @@ pub enum Fault {
     /// Changes beyond the limits, undecodable, or at odds with their document.
     #[error("changes refused")]
     Changes,
+    /// Changes of a history that was begun apart, of a document by the same name.
+    #[error("the two histories have no change in common")]
+    Unrelated,
     /// More than a peer may ask for at a time.
     #[error("too many {0}")]
     TooMany(&'static str),
@@ -133,6 +136,7 @@ impl Fault {
             Self::WrongTarget => "wrong_target",
             Self::SyncMessage => "sync_message",
             Self::Changes => "changes",
+            Self::Unrelated => "unrelated",
             Self::TooMany(_) => "too_many",
             Self::Slow => "slow",
             Self::Storage => "storage",
@@ -182,6 +186,7 @@ impl Fault {
             | Self::WrongTarget
             | Self::SyncMessage
             | Self::Changes
+            | Self::Unrelated
             | Self::TooMany(_)
             | Self::ReadOnly
             | Self::Denied

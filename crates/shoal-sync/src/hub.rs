@@ -164,6 +164,11 @@ impl Hub {
         })
     }
 
+    /// The durable changes of a document in memory. Cost: a look-up.
+    pub fn changes_of(&self, document: &DocumentId) -> usize {
+        self.documents.get(document).map_or(0, |document| document.graph.len())
+    }
+
     /// The connections, in the order of their making.
     pub fn peers(&self) -> impl Iterator<Item = PeerInfo> + '_ {
         self.peers.iter().map(|(&connection, peer)| PeerInfo {

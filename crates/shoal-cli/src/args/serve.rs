@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use crate::args::Format;
+
 /// `shoal serve`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
@@ -98,27 +100,45 @@ pub(crate) enum Anyone {
 /// `shoal sync`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-The server is shoal serve, or any sync server of automerge-repo. Without DOC every document of the \
+A server is shoal serve, or any sync server of automerge-repo. Without DOC every document of the \
 database with an automerge-repo id as its name is exchanged. A lost connection is made again; edits \
 of other programs to the same file go out, and what comes in is in the file at once. A token goes \
 into the URL, and is never printed.
+
+With another database, or a folder, both have the same documents afterwards, and the command ends. \
+Documents are known by their names; only what differs is moved. A document removed or denied at one \
+end is left alone at the other. Two documents of one name that were begun apart are refused, unless \
+--unrelated says to merge them.
+
+The database of another machine is reached through ssh, which needs shoal on the PATH there, or \
+through any program that leads to shoal sync --stdio. No shell of this machine reads --command; \
+quotes and backslashes in it work all the same.
+
+A folder has a file NAME.automerge for each document, which Dropbox, Syncthing and the like carry \
+on; conflicted copies are merged as well, and stay. The storage folder of automerge-repo is known \
+by its form.
 
 Examples:
   shoal sync notes.db ws://127.0.0.1:3030
   shoal sync notes.db ws://127.0.0.1:3030 automerge:2akvofn6L1o4RMUEMQi7qzwRjKWZ --once
   shoal sync notes.db 'wss://sync.example.com/?token=shoal.eyJp...'
-  shoal sync notes.db ws://sync.example.com --pay")]
+  shoal sync notes.db ws://sync.example.com --pay
+  shoal sync notes.db /media/stick/notes.db
+  shoal sync notes.db ssh://ada@desk/~/notes.db todo letter
+  shoal sync notes.db --command 'ssh desk /opt/shoal sync --stdio notes.db'
+  shoal sync notes.db ~/Dropbox/notes/")]
 pub(crate) struct SyncArgs {
     /// The database; a missing one is created
     #[arg(value_name = "DB")]
     pub(crate) database: PathBuf,
-    /// ws://HOST[:PORT], or wss:// in builds with the feature tls
-    #[arg(value_name = "URL")]
-    pub(crate) url: String,
-    /// Ids or automerge: URLs of documents
+    /// ws://HOST[:PORT], wss:// in builds with the feature tls, ssh://[USER@]HOST[:PORT]/PATH,
+    /// another database, or a folder
+    #[arg(value_name = "WITH")]
+    pub(crate) remote: Option<String>,
+    /// Names, ids or automerge: URLs of documents; of a server, ids or URLs
     #[arg(value_name = "DOC")]
     pub(crate) documents: Vec<String>,
-    /// End once each document is the same at both ends; fail when the server lacks one
+    /// End once each document is the same at a server; fail when the server lacks one
     #[arg(long)]
     pub(crate) once: bool,
     /// Pay for admission with work of all cores, where the server asks for it
@@ -127,4 +147,16 @@ pub(crate) struct SyncArgs {
     /// Trust the certificates of this file alone, for wss://
     #[arg(long, value_name = "PEM")]
     pub(crate) ca: Option<PathBuf>,
+    /// Start this program, and speak to the shoal sync --stdio at the other end of it
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) command: Option<String>,
+    /// Be the other end: speak on stdin and stdout, to the shoal sync that started this one
+    #[arg(long, conflicts_with_all = ["remote", "documents", "command", "once", "pay", "ca"])]
+    pub(crate) stdio: bool,
+    /// Merge documents of one name that were begun apart
+    #[arg(long)]
+    pub(crate) unrelated: bool,
+    /// The form of the summary of a database or folder: json is on stdout
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
 }

@@ -1,102 +1,44 @@
-//! `shoal sync`: a client of a sync server.
+//! `shoal sync`: a database with a server, another database, or a folder.
 
-use std::collections::BTreeSet;
+mod meet;
+mod remote;
+mod url;
 
-use shoal_server::{Client, ClientNews, ClientOptions, Fault};
-
+use crate::args::Format;
 use crate::args::serve::SyncArgs;
 use crate::failure::Failure;
-use crate::open;
-use crate::out;
-use crate::verbs::serve::{Stop, runtime};
+use remote::{Command, Remote};
 
 pub(crate) fn run(args: &SyncArgs) -> Result<(), Failure> {
-    let options = ClientOptions {
-        environment: crate::keys::environment(),
-        path: args.database.clone(),
-        url: args.url.clone(),
-        documents: args.documents.clone(),
-        authorities: args.ca.clone(),
-        pays: args.pay,
-        limits: shoal_server::Limits::default(),
+    if args.stdio {
+        return meet::at_stdio(args);
+    }
+    if let Some(line) = &args.command {
+        let command = Command::parse(line).map_err(|why| Failure::at("--command", why).code(2))?;
+        // Without another end to name, the first word is a document.
+        let documents = args.remote.iter().chain(&args.documents).cloned().collect();
+        return meet::with_command(args, &command, documents);
+    }
+    let Some(remote) = &args.remote else {
+        let why = "sync needs another end: a URL, a database, a folder, or --command";
+        return Err(Failure::new(why).code(2));
     };
-    // Credentials are in the query.
-    let shown = args.url.split('?').next().unwrap_or_default();
-    runtime()?.block_on(async {
-        let stop = Stop::new()?;
-        let mut client = Client::start(options).await.map_err(|error| match error {
-            shoal_server::Error::Database(error) => open::about(&args.database, &error),
-            error => Failure::new(error),
-        })?;
-        if client.documents().is_empty() {
-            client.stop().await;
-            let why = "no document is named by an automerge-repo id";
-            return Err(Failure::at(args.database.display(), why)
-                .hint("shoal sync DB URL automerge:ID fetches one"));
+    let found = Remote::parse(remote).map_err(|why| Failure::at(remote, why))?;
+    if !matches!(found, Remote::Url) {
+        let given = [("--once", args.once), ("--pay", args.pay), ("--ca", args.ca.is_some())];
+        if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+            return Err(Failure::at(option, "is for a server's URL").code(2));
         }
-        let mut waited_for: BTreeSet<_> = client.documents().clone();
-        let mut absent = BTreeSet::new();
-        // The last words of the server say why it ended the connection.
-        let mut told: Option<String> = None;
-        let asked = stop.asked();
-        tokio::pin!(asked);
-        loop {
-            let news = tokio::select! {
-                news = client.next() => news,
-                () = &mut asked => break,
-            };
-            match news {
-                Some(ClientNews::Connected { server }) => {
-                    out::note(format_args!("{shown}: connected to {server}"));
-                }
-                Some(ClientNews::Disconnected { why }) if args.once => {
-                    client.stop().await;
-                    let why = told.unwrap_or(why);
-                    let is_unpaid = why == Fault::Unpaid.to_string();
-                    let failure = Failure::at(shown, why);
-                    return Err(match is_unpaid {
-                        true => failure.hint("with --pay this machine works for admission"),
-                        false => failure,
-                    });
-                }
-                Some(ClientNews::Disconnected { why }) => {
-                    out::note(format_args!("{shown}: {why}; trying again"));
-                }
-                Some(ClientNews::Paying { difficulty, memory_kib }) => {
-                    out::note(format_args!(
-                        "{shown}: working for admission: {difficulty} hashes of {memory_kib} KiB"
-                    ));
-                }
-                Some(ClientNews::Told { message }) => {
-                    out::note(format_args!("{shown}: {message}"));
-                    if args.once && message.ends_with(&Fault::ReadOnly.to_string()) {
-                        client.stop().await;
-                        return Err(Failure::at(shown, message));
-                    }
-                    told = Some(message);
-                }
-                Some(ClientNews::InSync { document }) => {
-                    if !args.once {
-                        out::note(format_args!("{document}: the same at both ends"));
-                    }
-                    waited_for.remove(&document);
-                }
-                Some(ClientNews::Unavailable { document }) => {
-                    out::note(format_args!("{document}: the server does not have it"));
-                    waited_for.remove(&document);
-                    absent.insert(document);
-                }
-                None => break,
-            }
-            if args.once && waited_for.is_empty() {
-                break;
-            }
+    }
+    let documents = args.documents.clone();
+    match found {
+        Remote::Url if args.format == Format::Json => {
+            let why = "is for databases and folders: a server is followed without end";
+            Err(Failure::at("--format json", why).code(2))
         }
-        client.stop().await;
-        if args.once && !absent.is_empty() {
-            let why = format_args!("{} documents are at neither end", absent.len());
-            return Err(Failure::at(shown, why));
-        }
-        Ok(())
-    })
+        Remote::Url => url::run(args, remote),
+        Remote::Ssh(command) => meet::with_command(args, &command, documents),
+        Remote::Folder(folder) => meet::with_folder(args, &folder, documents),
+        Remote::File(file) => meet::with_file(args, file, documents),
+    }
 }

@@ -16,6 +16,7 @@ mod password;
 mod serve;
 mod shell;
 mod sql;
+mod sync;
 mod tour;
 mod transfer;
 mod vault;

@@ -194,6 +194,7 @@ impl Hub {
                 for connection in connections {
                     self.unshare(connection, id);
                     self.send(connection, Message::Unavailable { document: id.clone() });
+                    self.note_refused(connection, id, fault);
                     self.fault(connection, fault);
                 }
                 // Last: closing an exchange looks up the bytes that wait in it.
@@ -285,6 +286,7 @@ impl Hub {
                     }
                     let message = format!("document {id}: {fault}");
                     self.send(connection, Message::Error { message });
+                    self.note_refused(connection, id, fault);
                 }
                 return;
             }
@@ -372,6 +374,14 @@ impl Hub {
                 let data = message.encode();
                 self.send(connection, Message::Sync { document: id, data, is_request });
             }
+        }
+    }
+
+    /// Tells the driver of an end that dialled about a document given up.
+    fn note_refused(&mut self, connection: ConnectionId, id: &DocumentId, fault: Fault) {
+        if self.peers.get(&connection).is_some_and(|peer| peer.role == Role::Dialing) {
+            let document = id.clone();
+            self.effects.push(Effect::Refused { connection, document, fault });
         }
     }
 
