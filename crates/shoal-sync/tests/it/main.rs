@@ -2,5 +2,6 @@
 
 mod abuse;
 mod disk;
+mod mutated;
 mod rights;
 mod simulation;
