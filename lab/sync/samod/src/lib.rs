@@ -1,0 +1,1 @@
+//! Tests alone: `tests/server.rs`.
