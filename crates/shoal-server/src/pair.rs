@@ -172,7 +172,8 @@ where
     let (database, local) = opened(&options)?;
     let (mut socket, meter) = greeted(stream, &options, protocol::Role::Client).await?;
     let wanted: Vec<String> = options.documents.iter().map(|name| named(name)).collect();
-    let meeting = offer::dial(&mut socket, &local, wanted, options.takes_unrelated).await?;
+    let meeting =
+        offer::dial((&mut socket, &meter), &local, wanted, options.takes_unrelated).await?;
     let mut report = PairReport {
         same: meeting.same,
         left_alone: meeting.left_alone.clone(),
@@ -220,9 +221,9 @@ where
 {
     let (database, local) = opened(&options)?;
     let (mut socket, meter) = greeted(stream, &options, protocol::Role::Server).await?;
-    let meeting = offer::accept(&mut socket, &local).await?;
+    let meeting = offer::accept((&mut socket, &meter), &local).await?;
     if meeting.differing.is_empty() {
-        return offer::closed(&mut socket).await;
+        return offer::closed((&mut socket, &meter)).await;
     }
     let running = started(database, &options, &meeting, Box::new(|_| ()))?;
     let documents = meeting.differing.keys().map(|id| (id.clone(), Rights::Write)).collect();

@@ -1,6 +1,7 @@
 //! The beginning of a meeting: who is here, what each end has, and what it does not take.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
@@ -11,15 +12,19 @@ use shoal::{Database, StoredDocument};
 use shoal_sync::DocumentId;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
-use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
+use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::{Differing, LeftAlone, PairError, Socket};
 use crate::Error;
+use crate::wire::Meter;
 
 const GREETING: &[u8] = b"shoal-sync 1\n";
 /// Bytes shown of a greeting that is none, and the wait for them.
 const HEARD_BYTES: usize = 200;
 const HEARD: Duration = Duration::from_millis(300);
+/// The longest silence behind the greeting.
+const SILENCE: Duration = Duration::from_secs(30);
 /// The longest name, in bytes.
 const NAME_BYTES: usize = 4 << 10;
 /// What goes before a name where it is hashed.
@@ -238,7 +243,7 @@ where
 
 /// The beginning at the end that dials.
 pub(super) async fn dial<S>(
-    socket: &mut Socket<S>,
+    (socket, meter): (&mut Socket<S>, &Meter),
     local: &Local,
     wanted: Vec<String>,
     takes_unrelated: bool,
@@ -248,7 +253,7 @@ where
 {
     let offer = Offer { documents: local.documents.clone(), wanted, takes_unrelated };
     send(socket, &offer).await?;
-    let answer: Answer = receive(socket, "offer").await?;
+    let answer: Answer = receive((socket, meter), "offer").await?;
     check(&answer.documents)?;
     let refused = local.refusals(&answer.documents);
     let meeting = Meeting::of(
@@ -269,29 +274,51 @@ where
 }
 
 /// The beginning at the other end.
-pub(super) async fn accept<S>(socket: &mut Socket<S>, local: &Local) -> Result<Meeting, Error>
+pub(super) async fn accept<S>(
+    (socket, meter): (&mut Socket<S>, &Meter),
+    local: &Local,
+) -> Result<Meeting, Error>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let offer: Offer = receive(socket, "offer").await?;
+    let offer: Offer = receive((socket, meter), "offer").await?;
     check(&offer.documents)?;
     let refused = local.refusals(&offer.documents);
     let answer = Answer { documents: local.documents.clone(), refused };
     send(socket, &answer).await?;
-    let refusals: Refusals = receive(socket, "refusals").await?;
+    let refusals: Refusals = receive((socket, meter), "refusals").await?;
     let (ours, theirs) = (&answer.documents, &offer.documents);
     let refused = (&answer.refused, &refusals.refused);
     let meeting = Meeting::of(ours, theirs, &offer.wanted, refused)?;
     Ok(Meeting { takes_unrelated: offer.takes_unrelated, ..meeting })
 }
 
-/// Waits until the other end closes.
-pub(super) async fn closed<S>(socket: &mut Socket<S>) -> Result<(), Error>
+/// The next message; an end that sends nothing for a while is gone.
+async fn next<S>(
+    socket: &mut Socket<S>,
+    meter: &Meter,
+) -> Option<Result<Message, tungstenite::Error>>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     loop {
-        match socket.next().await {
+        let before = meter.read.load(Ordering::Relaxed);
+        match timeout(SILENCE, socket.next()).await {
+            Ok(message) => return message,
+            // A long offer comes slowly.
+            Err(_) if meter.read.load(Ordering::Relaxed) > before => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+/// Waits until the other end closes.
+pub(super) async fn closed<S>((socket, meter): (&mut Socket<S>, &Meter)) -> Result<(), Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    loop {
+        match next(socket, meter).await {
             Some(Ok(Message::Close(_))) => return Ok(()),
             Some(Ok(_)) => {}
             Some(Err(_)) | None => return Err(PairError::Gone { when: "at the end" }.into()),
@@ -319,20 +346,30 @@ where
     sent.map_err(|_| PairError::Gone { when: "while documents were compared" })
 }
 
-async fn receive<S, T>(socket: &mut Socket<S>, what: &'static str) -> Result<T, PairError>
+async fn receive<S, T>(
+    (socket, meter): (&mut Socket<S>, &Meter),
+    what: &'static str,
+) -> Result<T, PairError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
     T: DeserializeOwned,
 {
     let unreadable = |why: String| PairError::Unreadable { what, why };
     loop {
-        match socket.next().await {
+        match next(socket, meter).await {
             Some(Ok(Message::Binary(bytes))) => {
                 let read = serde_json::from_slice(&bytes);
                 return read.map_err(|error| unreadable(error.to_string()));
             }
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-            Some(Ok(Message::Close(_))) | None => {
+            Some(
+                Ok(Message::Close(_))
+                | Err(
+                    tungstenite::Error::Io(_)
+                    | tungstenite::Error::Protocol(ProtocolError::ResetWithoutClosingHandshake),
+                ),
+            )
+            | None => {
                 return Err(PairError::Gone { when: "while documents were compared" });
             }
             Some(Ok(_)) => return Err(unreadable("a text".to_owned())),
