@@ -4,6 +4,7 @@ pub(crate) mod cypher;
 pub(crate) mod exchange;
 pub(crate) mod graph;
 pub(crate) mod ledger;
+pub(crate) mod mcp;
 pub(crate) mod mine;
 pub(crate) mod password;
 pub(crate) mod serve;
@@ -105,6 +106,8 @@ pub(crate) enum Verb {
     /// Serve the documents of a database to automerge-repo's clients, and a page about them
     Serve(Box<serve::ServeArgs>),
     /// Exchange documents with a sync server, another database, or a folder
+    /// Serve a database to agents by the Model Context Protocol (in builds with the feature mcp)
+    Mcp(Box<mcp::McpArgs>),
     Sync(serve::SyncArgs),
     /// Make, list and revoke tokens for whoever may use a sync server
     #[command(subcommand)]

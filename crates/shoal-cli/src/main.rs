@@ -57,6 +57,7 @@ fn main() -> ExitCode {
         Verb::HashPassword(args) => verbs::hash_password::run(args),
         Verb::VerifyPassword(args) => verbs::verify_password::run(args),
         Verb::Serve(args) => verbs::serve::run(args),
+        Verb::Mcp(args) => verbs::mcp::run(args),
         Verb::Sync(args) => verbs::sync::run(args),
         Verb::Token(verb) => verbs::token::run(verb),
         Verb::Mine(args) => verbs::mine::run(args),

@@ -20,6 +20,7 @@ pub(crate) mod hash_password;
 pub(crate) mod import;
 pub(crate) mod keys;
 pub(crate) mod ledger;
+pub(crate) mod mcp;
 pub(crate) mod merge;
 pub(crate) mod mine;
 pub(crate) mod recover;

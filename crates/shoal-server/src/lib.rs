@@ -22,6 +22,7 @@
 mod accept;
 mod admission;
 mod client;
+mod database_thread;
 mod dial;
 mod doorman;
 mod engine;
@@ -41,6 +42,7 @@ mod wire;
 
 pub use admission::{AdmissionOptions, Keys, Unpaid};
 pub use client::{Client, ClientNews, ClientOptions};
+pub use database_thread::{DatabaseThread, Unanswered};
 pub use policy::{Asking, Credential, Hook, Open, SharePolicy, TokenFile, Verdict, Visit};
 pub use server::{ServeOptions, Server};
 

@@ -1,9 +1,6 @@
 //! The questions of the web page and of the API, answered from a read-only connection.
 
-use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
@@ -11,10 +8,9 @@ use shoal::{Access, Database, Document, Environment};
 use shoal_crdt::{DocumentJson, SaveOptions};
 use shoal_history::ChangeHash;
 use shoal_sql::ValueRef;
-use tokio::sync::oneshot;
 
-/// Waiting questions; beyond, the answer is "busy".
-const QUEUE: usize = 32;
+use crate::database_thread::{DatabaseThread, Unanswered};
+
 /// Rows of one answer.
 const ROWS_MAX: usize = 1000;
 /// Changes in one history.
@@ -40,12 +36,10 @@ pub(crate) enum QueryError {
     Failed(String),
 }
 
-type Question = Box<dyn FnOnce(&mut Database) + Send>;
-
 /// A way to the answering thread.
 #[derive(Clone)]
 pub(crate) struct Queries {
-    questions: SyncSender<Question>,
+    thread: DatabaseThread,
 }
 
 impl Queries {
@@ -54,33 +48,17 @@ impl Queries {
     /// # Errors
     /// When no thread can be started.
     pub(crate) fn start(environment: Environment, path: PathBuf) -> std::io::Result<Self> {
-        let (questions, receiver) = sync_channel::<Question>(QUEUE);
-        let work = move || {
-            let mut kept: Option<Database> = None;
-            while let Ok(question) = receiver.recv() {
-                if kept.is_none() {
-                    kept = Database::open(environment.clone(), &path, Access::ReadOnly).ok();
-                    if let Some(database) = &mut kept {
-                        let limits = shoal_sql::Limits {
-                            time: Some(TIME_MAX),
-                            memory_bytes: Some(MEMORY_MAX),
-                            ..shoal_sql::Limits::default()
-                        };
-                        database.sql().set_limits(limits);
-                    }
-                }
-                // Without a database the question is dropped, and with it the answer's channel.
-                // A document of strangers that finds a fault of this program costs one answer, and
-                // the connection, which may have been left in the middle of something.
-                if let Some(database) = &mut kept
-                    && panic::catch_unwind(AssertUnwindSafe(|| question(database))).is_err()
-                {
-                    kept = None;
-                }
-            }
+        let open = move || {
+            let mut database = Database::open(environment.clone(), &path, Access::ReadOnly)?;
+            let limits = shoal_sql::Limits {
+                time: Some(TIME_MAX),
+                memory_bytes: Some(MEMORY_MAX),
+                ..shoal_sql::Limits::default()
+            };
+            database.sql().set_limits(limits);
+            Ok(database)
         };
-        thread::Builder::new().name("queries".to_owned()).spawn(work)?;
-        Ok(Self { questions })
+        Ok(Self { thread: DatabaseThread::start("queries", open)? })
     }
 
     /// Asks, and waits for the answer.
@@ -88,16 +66,13 @@ impl Queries {
         &self,
         question: impl FnOnce(&mut Database) -> Result<T, QueryError> + Send + 'static,
     ) -> Result<T, QueryError> {
-        let (answer, asked) = oneshot::channel();
-        let question: Question = Box::new(move |database| {
-            let _ = answer.send(question(database));
-        });
-        match self.questions.try_send(question) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_)) => return Err(QueryError::Busy),
-            Err(TrySendError::Disconnected(_)) => return Err(closed()),
-        }
-        asked.await.unwrap_or_else(|_| Err(closed()))
+        self.thread.ask(question).await.unwrap_or_else(|unanswered| {
+            Err(match unanswered {
+                Unanswered::Busy => QueryError::Busy,
+                // The words of the reason name files: they are not for visitors.
+                Unanswered::Closed(_) | Unanswered::Panicked => closed(),
+            })
+        })
     }
 }
 

@@ -11,6 +11,7 @@ mod doc;
 mod exchange;
 mod keep;
 mod ledger;
+mod mcp;
 mod mine;
 mod password;
 mod serve;

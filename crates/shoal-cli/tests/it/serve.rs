@@ -204,10 +204,7 @@ fn javascript_clients_lose_nothing_that_was_acknowledged() {
     println!("{}", text(&output.stdout));
 }
 
-const CLIENTS: [&str; 5] =
-    ["package.json", "package-lock.json", "campaign.mjs", "rights.mjs", "browser.mjs"];
-
-/// The folder of the clients with their packages; says so aloud where they cannot be had.
+/// A copy of a folder of clients, with their packages; says so aloud where they cannot be had.
 pub(crate) fn installed(clients: &Path) -> Option<PathBuf> {
     let skip = |why: &str| {
         // Past the capture of what passing tests print.
@@ -222,12 +219,16 @@ pub(crate) fn installed(clients: &Path) -> Option<PathBuf> {
     // One test installs, the others find it done.
     static INSTALLING: Mutex<()> = Mutex::new(());
     let _alone = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clients");
+    let name = clients.file_name().unwrap();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::create_dir_all(&folder).unwrap();
     let lock = fs::read(clients.join("package-lock.json")).unwrap();
     let is_there = fs::read(folder.join("installed")).is_ok_and(|installed| installed == lock);
-    for file in CLIENTS {
-        fs::copy(clients.join(file), folder.join(file)).unwrap();
+    for entry in fs::read_dir(clients).unwrap() {
+        let file = entry.unwrap();
+        if file.file_type().unwrap().is_file() {
+            fs::copy(file.path(), folder.join(file.file_name())).unwrap();
+        }
     }
     if !is_there {
         let npm = Command::new("npm")

@@ -1,0 +1,96 @@
+//! `shoal mcp`: a database for agents, in builds with the feature `mcp`.
+
+use crate::args::mcp::McpArgs;
+use crate::failure::Failure;
+
+#[cfg(feature = "mcp")]
+pub(crate) use with::run;
+
+#[cfg(not(feature = "mcp"))]
+pub(crate) fn run(_: &McpArgs) -> Result<(), Failure> {
+    Err(Failure::new("this shoal was built without its MCP server")
+        .hint("cargo install --path crates/shoal-cli --features mcp builds one with it"))
+}
+
+#[cfg(feature = "mcp")]
+mod with {
+    use std::fs;
+    use std::path::Path;
+    use std::time::Duration;
+
+    use shoal_mcp::{AnswerLimits, Error, HttpOptions, Options};
+
+    use super::{Failure, McpArgs};
+    use crate::verbs::serve::{Stop, runtime};
+    use crate::{keys, open, out};
+
+    /// The shortest token: shorter ones can be tried out.
+    const TOKEN_MIN: usize = 16;
+
+    pub(crate) fn run(args: &McpArgs) -> Result<(), Failure> {
+        if !open::exists(&args.database)? {
+            return Err(Failure::at(args.database.display(), "no such file"));
+        }
+        if !(0.01..=86_400.0).contains(&args.timeout) {
+            return Err(Failure::new("--timeout is 0.01 to 86400 seconds").code(2));
+        }
+        let token = args.token_file.as_deref().map(token).transpose()?;
+        let options = Options {
+            environment: keys::environment(),
+            path: args.database.clone(),
+            is_writable: args.write,
+            limits: AnswerLimits {
+                rows: args.max_rows as usize,
+                bytes: args.max_bytes as usize,
+                time: Duration::from_secs_f64(args.timeout),
+                ..AnswerLimits::default()
+            },
+        };
+        let failed = |error: Error| match error {
+            error @ Error::Database(_) => open::about(&args.database, &error),
+            error @ Error::Open(_) => Failure::new(error).hint("--token-file FILE asks for one"),
+            error => Failure::new(error),
+        };
+        let runtime = runtime()?;
+        let ended = runtime.block_on(async {
+            let stop = Stop::new()?;
+            let Some(listen) = args.listen else {
+                let (read, write) = (tokio::io::stdin(), tokio::io::stdout());
+                return tokio::select! {
+                    ended = shoal_mcp::serve_streams(options, read, write) => ended.map_err(failed),
+                    () = stop.asked() => Ok(()),
+                };
+            };
+            let http = HttpOptions { listen, token, hosts: args.hosts.clone() };
+            let server =
+                shoal_mcp::serve_http(options, http).await.map_err(|error| match error {
+                    Error::Io(error) => Failure::at(listen, error),
+                    error => failed(error),
+                })?;
+            let address = server.address();
+            out::note(format_args!("{}: MCP at http://{address}/mcp", args.database.display()));
+            stop.asked().await;
+            out::note("stopping");
+            server.stop().await;
+            Ok(())
+        });
+        // A read of stdin cannot be taken back: the process ends without waiting for it.
+        runtime.shutdown_background();
+        ended
+    }
+
+    fn token(path: &Path) -> Result<String, Failure> {
+        let text = fs::read_to_string(path).map_err(|error| Failure::at(path.display(), error))?;
+        let token = text.trim().to_owned();
+        let is_plain = token.bytes().all(|byte| byte.is_ascii_graphic());
+        match token.len() >= TOKEN_MIN && is_plain {
+            true => Ok(token),
+            false => {
+                let why = format_args!(
+                    "a token has at least {TOKEN_MIN} letters, digits and signs, and no spaces"
+                );
+                Err(Failure::at(path.display(), why))
+            }
+        }
+    }
+}

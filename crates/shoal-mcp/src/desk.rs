@@ -1,0 +1,190 @@
+//! The desk: questions to the database, one after another, each within its bounds.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use shoal::{Database, Environment};
+use shoal_server::DatabaseThread;
+
+use crate::guard::Guard;
+use crate::opening::Opening;
+use crate::refusal::Refusal;
+use crate::{AnswerLimits, Error, Options};
+
+/// Steps of a statement between two looks at the stop: a step is a page, or up to 64 rows.
+const STEPS: u64 = 50;
+/// The wait for a question behind the end of its time: a step may be long.
+const GRACE: Duration = Duration::from_secs(5);
+/// Memories kept between calls, of each kind: the rest of long answers, and watches.
+const KEPT_MAX: usize = 64;
+
+/// The end of one call: its time, or the client's word.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    is_cancelled: AtomicBool,
+    /// The time begins once the thread takes the question up.
+    begun: Mutex<Option<Instant>>,
+    time: Duration,
+}
+
+impl Stop {
+    fn new(time: Duration) -> Arc<Stop> {
+        Arc::new(Stop { is_cancelled: AtomicBool::new(false), begun: Mutex::new(None), time })
+    }
+
+    fn begin(&self) {
+        *self.begun.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    fn is_late(&self) -> bool {
+        let begun = *self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        begun.is_some_and(|begun| begun.elapsed() >= self.time)
+    }
+
+    /// True once the question has to end.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_cancelled.load(Ordering::Relaxed) || self.is_late()
+    }
+
+    /// The reason as a sentence, once the question has to end.
+    pub(crate) fn reason(&self) -> Option<String> {
+        if self.is_cancelled.load(Ordering::Relaxed) {
+            return Some("the call was cancelled".to_owned());
+        }
+        self.is_late().then(|| {
+            format!(
+                "the call was stopped after {} seconds, the most that this server gives one. \
+                 Narrow it with WHERE or LIMIT; EXPLAIN QUERY PLAN tells whether an index is used",
+                self.time.as_secs_f32()
+            )
+        })
+    }
+
+    /// Fails once the question has to end: for work outside of statements.
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        self.reason().map_or(Ok(()), |reason| Err(Refusal(reason)))
+    }
+}
+
+/// Cancels a question whose caller goes away.
+struct CancelOnDrop(Arc<Stop>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.is_cancelled.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The means of one call, on the thread of the database.
+pub(crate) struct Work<'w> {
+    pub(crate) database: &'w mut Database,
+    pub(crate) desk: &'w Desk,
+    pub(crate) stop: &'w Stop,
+}
+
+/// Memories kept between calls under unguessable names; the oldest go first.
+#[derive(Debug)]
+pub(crate) struct Kept<T>(VecDeque<(String, T)>);
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Kept(VecDeque::new())
+    }
+}
+
+impl<T> Kept<T> {
+    /// Keeps a value under a name.
+    pub(crate) fn put(&mut self, name: String, value: T) {
+        if self.0.len() >= KEPT_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back((name, value));
+    }
+
+    /// The value of a name.
+    pub(crate) fn get(&mut self, name: &str) -> Option<&mut T> {
+        self.0.iter_mut().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+}
+
+/// A way to the database for any number of clients. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Desk {
+    thread: DatabaseThread,
+    pub(crate) environment: Environment,
+    pub(crate) limits: AnswerLimits,
+    pub(crate) is_writable: bool,
+    pub(crate) guard: Guard,
+    pub(crate) cursors: Arc<Mutex<Kept<crate::page::Rest>>>,
+    pub(crate) watches: Arc<Mutex<Kept<crate::tools::changes::Told>>>,
+}
+
+impl Desk {
+    /// Opens the database, and keeps it open.
+    ///
+    /// # Errors
+    /// [`Error::Database`], [`Error::Io`].
+    pub(crate) async fn open(options: Options) -> Result<Desk, Error> {
+        let guard = Guard::default();
+        let (environment, is_writable) = (options.environment.clone(), options.is_writable);
+        let mut limits = options.limits;
+        limits.bytes = limits.bytes.max(AnswerLimits::BYTES_MIN);
+        limits.rows = limits.rows.max(1);
+        let opening = Opening { options, guard: guard.clone() };
+        let thread = DatabaseThread::start("mcp", move || opening.open())?;
+        thread.ask(|_| ()).await.map_err(|error| Error::Database(error.to_string()))?;
+        Ok(Desk {
+            thread,
+            environment,
+            limits,
+            is_writable,
+            guard,
+            cursors: Arc::default(),
+            watches: Arc::default(),
+        })
+    }
+
+    /// An unguessable name.
+    pub(crate) fn new_name(&self) -> String {
+        let mut bytes = [0; 12];
+        self.environment.fill(&mut bytes);
+        shoal_stdx::hex::encode(&bytes)
+    }
+
+    /// Asks. Statements end with the time of a call, and once the returned future is dropped.
+    ///
+    /// # Errors
+    /// The question's own refusal, and those of a queue that is full or a database out of reach.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Work<'_>) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let stop = Stop::new(self.limits.time);
+        let _cancel = CancelOnDrop(Arc::clone(&stop));
+        let (desk, its_stop) = (self.clone(), Arc::clone(&stop));
+        let asked = self.thread.ask(move |database| {
+            its_stop.begin();
+            // A question cancelled in the queue costs nothing.
+            its_stop.check()?;
+            let watched = Arc::clone(&its_stop);
+            let is_over = move || watched.is_over();
+            database.sql().set_progress_handler(STEPS, Some(Box::new(is_over)));
+            let mut work = Work { database, desk: &desk, stop: &its_stop };
+            let answer = question(&mut work);
+            database.sql().set_progress_handler(STEPS, None);
+            answer.map_err(|refusal| refusal.unless_stopped(&its_stop))
+        });
+        let late = async {
+            while !stop.is_late() {
+                tokio::time::sleep(Duration::from_millis(250)).await;
+            }
+            tokio::time::sleep(GRACE).await;
+        };
+        tokio::select! {
+            answered = asked => answered?,
+            () = late => Err(Refusal(stop.reason().unwrap_or_default())),
+        }
+    }
+}

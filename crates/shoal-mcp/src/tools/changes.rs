@@ -1,0 +1,174 @@
+//! `changes_since`: documents and tables that changed since an earlier call.
+
+use std::collections::BTreeSet;
+use std::sync::PoisonError;
+
+use serde::Deserialize;
+use serde_json::{Map, Value as Json, json};
+use shoal::{ChangeHash, Event, Topics, Watch};
+
+use super::{Answer, Arguments, Kind, read};
+use crate::desk::Work;
+use crate::page;
+use crate::refusal::Refusal;
+
+pub(super) const KIND: Kind = Kind {
+    name: "changes_since",
+    title: "Tell what changed",
+    words: "Tells which documents and tables changed since a version. Without version it gives the \
+            version of now; with it, the changes since and the next version. A document comes with \
+            its heads before and now: documents with action diff tells the steps between them. A \
+            table comes by name. The server remembers the last 64 versions, until it ends.",
+    arguments: || {
+        json!({
+            "type": "object",
+            "properties": {
+                "version": {"type": "string", "description": "The version of an earlier answer"}
+            },
+            "additionalProperties": false
+        })
+    },
+    writes: false,
+    call,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Given {
+    version: Option<String>,
+}
+
+/// A version told to a client.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// Nobody asked for the changes behind the version yet.
+    Open(Box<Followed>),
+    /// The answer to whoever asked, given again where the first was lost.
+    Answered(Map<String, Json>),
+}
+
+/// A state to compare with a later one.
+#[derive(Debug)]
+pub(crate) struct Followed {
+    watch: Watch,
+    /// Tables and views there were.
+    names: BTreeSet<String>,
+}
+
+fn call(work: &mut Work<'_>, arguments: Arguments) -> Result<Answer, Refusal> {
+    let given: Given = read(KIND.name, arguments)?;
+    let Some(version) = given.version else {
+        let followed = follow(work)?;
+        let mut answer = Map::new();
+        answer.insert("version".to_owned(), json!(keep(work, followed)));
+        return Ok(Answer::Object(answer));
+    };
+    let unknown = || {
+        Refusal::new("the version is not known, or not known any more")
+            .hint("Call without version for the one of now")
+    };
+    let mut followed = match take(work, &version).ok_or_else(unknown)? {
+        Told::Open(followed) => followed,
+        Told::Answered(answer) => return Ok(Answer::Object(answer)),
+    };
+    match compare(work, &mut followed) {
+        Ok((mut answer, next)) => {
+            let next = keep(work, next.unwrap_or(*followed));
+            answer.insert("version".to_owned(), json!(next));
+            put(work, &version, Told::Answered(answer.clone()));
+            Ok(Answer::Object(answer))
+        }
+        Err(refusal) => {
+            put(work, &version, Told::Open(followed));
+            Err(refusal)
+        }
+    }
+}
+
+/// The version of a name; one that is open is taken out, to be put back.
+fn take(work: &Work<'_>, version: &str) -> Option<Told> {
+    let mut watches = work.desk.watches.lock().unwrap_or_else(PoisonError::into_inner);
+    let told = watches.get(version)?;
+    match told {
+        Told::Answered(answer) => Some(Told::Answered(answer.clone())),
+        Told::Open(_) => Some(std::mem::replace(told, Told::Answered(Map::new()))),
+    }
+}
+
+fn put(work: &Work<'_>, version: &str, told: Told) {
+    let mut watches = work.desk.watches.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(place) = watches.get(version) {
+        *place = told;
+    }
+}
+
+fn keep(work: &Work<'_>, followed: Followed) -> String {
+    let name = work.desk.new_name();
+    let mut watches = work.desk.watches.lock().unwrap_or_else(PoisonError::into_inner);
+    watches.put(name.clone(), Told::Open(Box::new(followed)));
+    name
+}
+
+/// The state of now.
+fn follow(work: &mut Work<'_>) -> Result<Followed, Refusal> {
+    let names = names(work)?;
+    let schema = work.database.sql().schema()?;
+    let tables = names.iter().filter(|name| schema.table(name).is_some());
+    let topics = tables.fold(Topics::default().all_documents(), |topics, name| topics.table(name));
+    Ok(Followed { watch: work.database.watch(topics)?, names })
+}
+
+/// Tables and views of the user's.
+fn names(work: &mut Work<'_>) -> Result<BTreeSet<String>, Refusal> {
+    let sql = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') \
+               AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE '\\_shoal\\_%' ESCAPE '\\'";
+    let found = page::rows(work, sql, &[])?;
+    Ok(found.iter().map(|row| page::text(&row[0])).collect())
+}
+
+/// The changes since a state, and another state to go on from where tables came or went.
+fn compare(
+    work: &mut Work<'_>,
+    followed: &mut Followed,
+) -> Result<(Map<String, Json>, Option<Followed>), Refusal> {
+    // The new state is taken first: what changes in between is told twice rather than never.
+    let names = names(work)?;
+    let next = if names == followed.names { None } else { Some(follow(work)?) };
+    let events = work.database.poll(&mut followed.watch)?;
+    let mut answer = Map::new();
+    let (mut documents, mut tables) = (Vec::new(), Vec::new());
+    for event in events {
+        match event {
+            Event::Document { name, before, heads } => documents.push(json!({
+                "name": name, "before": hex(&before), "heads": hex(&heads)
+            })),
+            Event::Renamed { from, to } => {
+                documents.push(json!({"name": to, "renamed_from": from}));
+            }
+            Event::Removed { name } => documents.push(json!({"name": name, "removed": true})),
+            Event::Table { name } if names.contains(&name) => tables.push(json!(name)),
+            _ => {}
+        }
+    }
+    let created: Vec<&String> = names.difference(&followed.names).collect();
+    let dropped: Vec<&String> = followed.names.difference(&names).collect();
+    if !created.is_empty() {
+        answer.insert("created".to_owned(), json!(created));
+    }
+    if !dropped.is_empty() {
+        answer.insert("dropped".to_owned(), json!(dropped));
+    }
+    let most = work.desk.limits.rows;
+    if documents.len() > most {
+        let left = documents.len() - most;
+        documents.truncate(most);
+        page::note(&mut answer, &[format!("{left} more documents changed: list them all.")]);
+    }
+    answer.insert("documents".to_owned(), Json::Array(documents));
+    answer.insert("tables".to_owned(), Json::Array(tables));
+    Ok((answer, next))
+}
+
+fn hex(heads: &[ChangeHash]) -> Vec<String> {
+    heads.iter().map(ToString::to_string).collect()
+}

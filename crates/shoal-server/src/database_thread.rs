@@ -1,0 +1,123 @@
+//! A thread that owns a database and answers one question after another.
+
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::thread;
+
+use shoal::Database;
+use tokio::sync::oneshot;
+
+/// Waiting questions; beyond, the answer is [`Unanswered::Busy`].
+const QUEUE: usize = 32;
+
+/// Why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unanswered {
+    /// Too many questions wait.
+    #[error("too many questions wait already")]
+    Busy,
+    /// The database cannot be opened, for this reason.
+    #[error("{0}")]
+    Closed(String),
+    /// The question met a fault of this program, and the thread began afresh.
+    #[error("a fault of this program ended the question")]
+    Panicked,
+}
+
+/// A question, given the database or the reason of its absence.
+type Question = Box<dyn FnOnce(Result<&mut Database, &shoal::Error>) + Send>;
+
+/// A way to the answering thread, which ends with the last of its clones.
+#[derive(Clone)]
+pub struct DatabaseThread {
+    questions: SyncSender<Question>,
+}
+
+impl DatabaseThread {
+    /// Starts a thread called `name`. `open` is called by the first question, and again after a
+    /// failure to open and after a question that panicked: a connection left in the middle of
+    /// something answers nobody else.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn start(
+        name: &str,
+        mut open: impl FnMut() -> Result<Database, shoal::Error> + Send + 'static,
+    ) -> std::io::Result<DatabaseThread> {
+        let (questions, receiver) = sync_channel::<Question>(QUEUE);
+        let work = move || {
+            let mut kept: Option<Database> = None;
+            while let Ok(question) = receiver.recv() {
+                if kept.is_none() {
+                    match open() {
+                        Ok(database) => kept = Some(database),
+                        Err(error) => {
+                            question(Err(&error));
+                            continue;
+                        }
+                    }
+                }
+                if let Some(database) = &mut kept
+                    && panic::catch_unwind(AssertUnwindSafe(|| question(Ok(database)))).is_err()
+                {
+                    kept = None;
+                }
+            }
+        };
+        thread::Builder::new().name(name.to_owned()).spawn(work)?;
+        Ok(DatabaseThread { questions })
+    }
+
+    /// Asks, and waits for the answer. A caller who no longer waits leaves a question in the queue,
+    /// to be answered to nobody.
+    ///
+    /// # Errors
+    /// [`Unanswered`].
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Database) -> T + Send + 'static,
+    ) -> Result<T, Unanswered> {
+        let (answer, asked) = oneshot::channel();
+        let question: Question = Box::new(move |database| {
+            let answered = match database {
+                Ok(database) => Ok(question(database)),
+                Err(error) => Err(Unanswered::Closed(error.to_string())),
+            };
+            // Nobody may be waiting any more.
+            let _ = answer.send(answered);
+        });
+        match self.questions.try_send(question) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => return Err(Unanswered::Busy),
+            Err(TrySendError::Disconnected(_)) => return Err(Unanswered::Panicked),
+        }
+        asked.await.unwrap_or(Err(Unanswered::Panicked))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shoal::Environment;
+
+    /// The thread outlives a question that panics, and opens the database again.
+    #[tokio::test]
+    async fn a_panic_costs_one_answer() {
+        let mut opened = 0;
+        let thread = DatabaseThread::start("asked", move || {
+            opened += 1;
+            match opened {
+                1 => Err(shoal::Error::NoDocument { name: "first".to_owned() }),
+                _ => Database::memory(Environment::os()),
+            }
+        })
+        .expect("a thread starts");
+        let first = thread.ask(|_| 1).await;
+        assert!(matches!(first, Err(Unanswered::Closed(why)) if why.contains("first")));
+        assert!(matches!(thread.ask(|_| 2).await, Ok(2)));
+        let fault = thread.ask(|_| -> i32 { panic!("a question without an answer") }).await;
+        assert!(matches!(fault, Err(Unanswered::Panicked)));
+        assert!(matches!(thread.ask(|_| 3).await, Ok(3)));
+    }
+}
