@@ -13,6 +13,8 @@ mod csv;
 mod input;
 mod json;
 mod pieces;
+pub(crate) mod places;
+pub(crate) mod sqlite;
 mod target;
 mod types;
 

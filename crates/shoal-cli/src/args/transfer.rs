@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 
 /// `shoal import`.
 #[derive(Debug, Args)]
+#[command(override_usage = "shoal import [OPTIONS] FILE... DB [TABLE]")]
 #[command(after_long_help = "\
 The table is made where it is missing: its columns have the names of the first row, and the types \
 that fit all values of the file, or of the first 8 MiB of a stream. A text that says more than the \
@@ -14,23 +15,27 @@ is NULL. A row is a line of CSV (RFC 4180) or a JSON object; objects stand one a
 another, or in an array. Input may be gzipped. Parquet (from a file) and Arrow IPC (a file or a \
 stream) bring names and types along; they take a build with --features columnar. All rows are in the database afterwards, or none.
 
+FILE may be a folder, for all files in it with a known ending, or a pattern between quotes; several \
+are read, each into a table of its name, or all into one with --into. A SQLite database as FILE has \
+its tables copied: definitions, rows and indexes, of all or of the one called TABLE. Behind one FILE \
+and DB a third word is the TABLE, unless the second names a kind of FILE by its ending, or the third \
+a database.
+
 Examples:
   shoal import people.csv app.db
   shoal import --delimiter ';' --header no prices.txt app.db price
   shoal import --types zip=text,born=integer people.csv app.db
-  curl -s https://example.org/log.ndjson.gz | shoal import - app.db log")]
+  curl -s https://example.org/log.ndjson.gz | shoal import - app.db log
+  shoal import data/ app.db
+  shoal import 'log/2026-*.csv.gz' app.db --into log
+  shoal import other.db app.db person")]
 pub(crate) struct ImportArgs {
-    /// A file of CSV, TSV, NDJSON, JSON, Parquet or Arrow, - for stdin
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
-    /// A SQLite database; a missing one is created
-    #[arg(value_name = "DB")]
-    pub(crate) database: PathBuf,
-    /// The table that gets the rows [default: the name of the file]
-    #[arg(value_name = "TABLE")]
-    pub(crate) positional: Option<String>,
-    /// The same as TABLE
-    #[arg(long, value_name = "TABLE", conflicts_with = "positional")]
+    /// Files of CSV, TSV, NDJSON, JSON, Parquet or Arrow, SQLite databases, folders, patterns, or -
+    /// for stdin; then the database, and is created where it is missing; behind one FILE the table
+    #[arg(value_name = "FILE... DB [TABLE]", num_args = 2.., required = true)]
+    pub(crate) places: Vec<PathBuf>,
+    /// The table that gets the rows of all files [default: the name of each file]
+    #[arg(long, value_name = "TABLE", visible_alias = "into")]
     pub(crate) table: Option<String>,
     /// The form of the input [default: by its name, or else by its first character]
     #[arg(long, value_enum)]
@@ -64,6 +69,8 @@ pub(crate) enum InputFormat {
     Parquet,
     /// Apache Arrow IPC, a file or a stream [needs a build with --features columnar]
     Arrow,
+    /// A SQLite database, whose tables are copied
+    Sqlite,
 }
 
 /// Presence of a row of names.

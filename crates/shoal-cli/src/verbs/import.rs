@@ -1,29 +1,136 @@
-//! `shoal import`: rows of CSV, JSON, Parquet and Arrow IPC into a table.
+//! `shoal import`: rows of CSV, JSON, Parquet and Arrow IPC into tables, of one file or many;
+//! tables of another database.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use shoal_store::Access;
+use shoal_sql::Connection;
+use shoal_store::{Access, Mode};
 
 use crate::args::transfer::{Header, ImportArgs, InputFormat};
 use crate::failure::Failure;
-use crate::import::{Columnar, Form, Input, Job, Type, Types, import};
+use crate::import::{Columnar, Form, Input, Job, Type, Types, import, places, sqlite};
 use crate::open;
 use crate::out;
+use crate::progress::spin;
+
+/// A command line taken apart.
+struct Wanted {
+    files: Vec<PathBuf>,
+    database: PathBuf,
+    /// One table for all rows.
+    table: Option<String>,
+}
 
 pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
-    let is_stream = args.file == Path::new("-");
+    let wanted = wanted(args)?;
+    let types = types(&args.types)?;
+    let missing = !open::exists(&wanted.database)?;
+    let mut connection = open::connection(&wanted.database, Access::Create)?;
+    let failed = |error: shoal_sql::Error| Failure::at(wanted.database.display(), error);
+    // Several files are in the database afterwards, or none; batches are on their own.
+    let is_whole = wanted.files.len() > 1 && args.batch.is_none();
+    if is_whole {
+        connection.begin(Mode::Write).map_err(failed)?;
+    }
+    let mut notes = Vec::new();
+    let read = wanted
+        .files
+        .iter()
+        .try_for_each(|file| one(&mut connection, args, file, (&wanted, &types), &mut notes));
+    let ended = match (is_whole, &read) {
+        (true, Ok(())) => connection.commit().map_err(failed),
+        (true, Err(_)) => connection.rollback().map_err(failed),
+        (false, _) => Ok(()),
+    };
+    drop(connection);
+    if read.is_err() && missing && args.batch.is_none() {
+        // The failed import left a new database empty: the file is removed again.
+        let _ = std::fs::remove_file(&wanted.database);
+    }
+    read?;
+    ended?;
+    for note in notes {
+        out::note(note);
+    }
+    Ok(())
+}
+
+/// Takes the words apart: files, the database, and behind one file a table.
+fn wanted(args: &ImportArgs) -> Result<Wanted, Failure> {
+    let mut words = args.places.clone();
+    let mut table = args.table.clone();
+    if let [_, second, third] = words.as_slice()
+        && !is_input(second)
+        && !is_database(third)
+    {
+        let name = third.to_str().map(str::to_owned);
+        let name = name.ok_or_else(|| Failure::at(third.display(), "no name of a table"))?;
+        if table.replace(name).is_some() {
+            return Err(Failure::new("the table is named twice").code(2));
+        }
+        words.pop();
+    }
+    let database = words.pop().expect("clap asks for two words");
+    let mut files = Vec::new();
+    for word in &words {
+        files.extend(places::files(word, |path| by_name(path).is_some_and(is_of_rows))?);
+    }
+    if files.len() > 1 && files.iter().any(|file| file == Path::new("-")) {
+        return Err(Failure::new("stdin is read alone, not beside files").code(2));
+    }
+    if table.is_none() {
+        let mut named: BTreeMap<String, &Path> = BTreeMap::new();
+        for file in &files {
+            let Some(stem) = stem(file) else { continue };
+            if let Some(other) = named.insert(stem.to_lowercase(), file) {
+                let (one, two) = (other.display(), file.display());
+                return Err(Failure::new(format_args!("{one} and {two} are both named {stem}"))
+                    .hint("--into TABLE puts the rows of all files into one table"));
+            }
+        }
+    }
+    Ok(Wanted { files, database, table })
+}
+
+/// True for a word that names input by its ending or its signs, and no database to write to.
+fn is_input(word: &Path) -> bool {
+    let has_signs = word.to_str().is_some_and(|word| word.contains(['*', '?', '[']));
+    by_name(word).is_some_and(is_of_rows) || word.is_dir() || has_signs
+}
+
+fn is_of_rows(format: InputFormat) -> bool {
+    format != InputFormat::Sqlite
+}
+
+/// True for a word that names a database by its ending, and for a file that is one.
+fn is_database(file: &Path) -> bool {
+    if by_name(file) == Some(InputFormat::Sqlite) {
+        return true;
+    }
+    let mut start = [0; MAGIC.len()];
+    let read = File::open(file).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && start == MAGIC
+}
+
+/// The first bytes of every database that is not sealed.
+const MAGIC: [u8; 16] = *b"SQLite format 3\0";
+
+/// Imports one file; what is to be said afterwards is added to `notes`.
+fn one(
+    connection: &mut Connection,
+    args: &ImportArgs,
+    file: &Path,
+    (wanted, types): (&Wanted, &Types),
+    notes: &mut Vec<String>,
+) -> Result<(), Failure> {
+    let is_stream = file == Path::new("-");
     let place = match is_stream {
         true => "stdin".to_owned(),
-        false => args.file.display().to_string(),
+        false => file.display().to_string(),
     };
-    let table = args.table.as_ref().or(args.positional.as_ref()).cloned();
-    let table = match table.or_else(|| if is_stream { None } else { stem(&args.file) }) {
-        Some(table) => table,
-        None => return Err(Failure::new("stdin has no name: which TABLE gets its rows?").code(2)),
-    };
-    let types = types(&args.types)?;
     let (input, format) = match is_stream {
         true => {
             let mut start = Vec::new();
@@ -35,17 +142,27 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
         }
         false => {
             let mut start = Vec::new();
-            let format = match args.format.or_else(|| by_name(&args.file)) {
+            let format = match args.format.or_else(|| by_name(file)) {
                 Some(format) => format,
                 None => {
                     let failed = |error| Failure::at(&place, error);
-                    let file = File::open(&args.file).map_err(failed)?;
+                    let file = File::open(file).map_err(failed)?;
                     file.take(START).read_to_end(&mut start).map_err(failed)?;
                     by_content(&start)
                 }
             };
-            (Input::File(args.file.clone()), format)
+            (Input::File(file.to_owned()), format)
         }
+    };
+    if format == InputFormat::Sqlite {
+        if is_stream {
+            return Err(Failure::new("a database is read from a file, not from stdin").code(2));
+        }
+        return database(connection, file, &place, wanted, notes);
+    }
+    let table = match wanted.table.clone().or_else(|| if is_stream { None } else { stem(file) }) {
+        Some(table) => table,
+        None => return Err(Failure::new("stdin has no name: which TABLE gets its rows?").code(2)),
     };
     let form = match format {
         InputFormat::Ndjson => Form::Json,
@@ -57,23 +174,56 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
             skip: 0,
         },
     };
+    let types = types.clone();
     let job = Job { place: &place, form, table: &table, types, batch: args.batch, lenient: false };
-    let missing = !open::exists(&args.database)?;
-    let mut connection = open::connection(&args.database, Access::Create)?;
-    let imported = import(&mut connection, &job, input);
-    drop(connection);
-    if imported.is_err() && missing && args.batch.is_none() {
-        // The failed import left a new database empty: the file is removed again.
-        let _ = std::fs::remove_file(&args.database);
-    }
-    let done = imported?;
+    let done = import(connection, &job, input)?;
     if let Some(sql) = &done.created {
-        out::note(sql);
+        notes.push(sql.clone());
         if done.sampled {
-            out::note("types: from the first 8 MiB, because a stream is read once");
+            notes.push("types: from the first 8 MiB, because a stream is read once".to_owned());
         }
     }
-    out::note(format_args!("{table}: {} rows", done.rows));
+    notes.push(match wanted.files.len() {
+        1 => format!("{table}: {} rows", done.rows),
+        _ => format!("{table}: {} rows of {place}", done.rows),
+    });
+    Ok(())
+}
+
+/// Copies the tables of another database.
+fn database(
+    connection: &mut Connection,
+    file: &Path,
+    place: &str,
+    wanted: &Wanted,
+    notes: &mut Vec<String>,
+) -> Result<(), Failure> {
+    let same = |path: &Path| path.canonicalize().ok();
+    if same(file).is_some_and(|path| Some(path) == same(&wanted.database)) {
+        return Err(Failure::at(place, "a database is not imported into itself"));
+    }
+    let mut source = open::connection(file, Access::ReadOnly)?;
+    let failed = |error: shoal_sql::Error| Failure::at(wanted.database.display(), error);
+    let own = !connection.in_transaction();
+    if own {
+        connection.begin(Mode::Write).map_err(failed)?;
+    }
+    let table = wanted.table.as_deref();
+    let copied = spin("copying", || sqlite::copy(connection, &mut source, place, table));
+    if own {
+        match &copied {
+            Ok(_) => connection.commit().map_err(failed)?,
+            // The first failure is the one for the user.
+            Err(_) => drop(connection.rollback()),
+        }
+    }
+    let copied = copied?;
+    notes.extend(copied.left_out.into_iter().map(|words| format!("{place}: {words}")));
+    notes
+        .extend(copied.tables.iter().map(|(name, rows)| format!("{name}: {rows} rows of {place}")));
+    if copied.tables.is_empty() {
+        notes.push(format!("{place}: no table"));
+    }
     Ok(())
 }
 
@@ -97,6 +247,7 @@ fn by_name(file: &Path) -> Option<InputFormat> {
         "json" | "ndjson" | "jsonl" => Some(InputFormat::Ndjson),
         "parquet" | "pq" => Some(InputFormat::Parquet),
         "arrow" | "arrows" | "feather" | "ipc" => Some(InputFormat::Arrow),
+        "db" | "db3" | "sqlite" | "sqlite3" => Some(InputFormat::Sqlite),
         _ => None,
     }
 }
@@ -114,6 +265,9 @@ fn by_content(start: &[u8]) -> InputFormat {
     };
     if plain.starts_with(b"PAR1") {
         return InputFormat::Parquet;
+    }
+    if plain.starts_with(&MAGIC) {
+        return InputFormat::Sqlite;
     }
     // A stream of messages begins with the mark of the first.
     if plain.starts_with(b"ARROW1") || plain.starts_with(&[0xff; 4]) {
@@ -178,6 +332,7 @@ mod tests {
         assert_eq!(by_content(b"a,b\n"), InputFormat::Csv);
         assert_eq!(by_content(b"PAR1\x15\x04"), InputFormat::Parquet);
         assert_eq!(by_content(b"ARROW1\0\0"), InputFormat::Arrow);
+        assert_eq!(by_content(b"SQLite format 3\0\x10"), InputFormat::Sqlite);
         assert_eq!(by_content(b"\xff\xff\xff\xff\x10\0\0\0"), InputFormat::Arrow);
         check("p.parquet", "p", Some(InputFormat::Parquet));
     }

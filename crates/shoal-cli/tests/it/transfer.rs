@@ -380,3 +380,116 @@ fn a_build_without_parquet_says_so() {
     }
     assert!(!dir.path().join("p.db").exists() && !dir.path().join("t.parquet").exists());
 }
+
+#[test]
+fn folders_patterns_and_several_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    std::fs::create_dir(path.join("data")).unwrap();
+    put(path, "data/people.csv", b"name,born\nAda,1815\nEmmy,1882\n");
+    put(path, "data/place.tsv", b"name\tsize\nOslo\t7\n");
+    put(path, "data/readme.txt", b"nothing to import\n");
+    put(path, "log-1.ndjson", b"{\"at\": 1, \"what\": \"a\"}\n");
+    put(path, "log-2.ndjson", b"{\"at\": 2, \"what\": \"b\"}\n{\"what\": \"c\", \"at\": 3}\n");
+    let told = shoal(path, &["import", "data", "a.db"]);
+    assert!(told.stderr.contains("people: 2 rows of data/people.csv"), "{told:?}");
+    assert_eq!(ask(path, "a.db", "SELECT born FROM people ORDER BY 1"), "1815\n1882\n");
+    assert_eq!(ask(path, "a.db", "SELECT name, size FROM place"), "Oslo|7\n");
+    shoal(path, &["import", "log-?.ndjson", "a.db", "--into", "log"]).ok();
+    assert_eq!(ask(path, "a.db", "SELECT group_concat(at || what) FROM log"), "1a,2b,3c\n");
+    shoal(path, &["import", "*/p[a-f]*.csv", "b.db"]).ok();
+    assert_eq!(ask(path, "b.db", "SELECT count(*) FROM people"), "2\n");
+    // As a shell expands a pattern.
+    shoal(path, &["import", "data/people.csv", "data/place.tsv", "log-1.ndjson", "c.db"]).ok();
+    shoal(path, &["import", "log-2.ndjson", "data/place.tsv", "d.db"]).ok();
+    let count = "SELECT count(*) FROM sqlite_schema";
+    assert_eq!((ask(path, "c.db", count), ask(path, "d.db", count)), ("3\n".into(), "2\n".into()));
+
+    // All files or none: the second one is bad, and a new database is gone again.
+    put(path, "data/zoo.csv", b"a,b\n1\n");
+    let error = shoal(path, &["import", "data", "new.db"]).error();
+    assert!(error.contains("zoo.csv") && !path.join("new.db").exists(), "{error}");
+    let error = shoal(path, &["import", "data/zoo.csv", "data/place.tsv", "a.db"]).error();
+    assert!(error.contains("zoo.csv"), "{error}");
+    assert_eq!(ask(path, "a.db", "SELECT count(*) FROM place"), "1\n");
+    std::fs::create_dir(path.join("more")).unwrap();
+    put(path, "more/people.csv", b"name,born\nLise,1878\n");
+    for (args, words) in [
+        (&["import", "data/people.csv", "more/people.csv", "e.db"][..], "are both named people"),
+        (&["import", "nothing-*.csv", "e.db"], "nothing-*.csv: no file is named so"),
+        (&["import", "data/people.csv", "e.db", "a", "--into", "b"], "named twice"),
+        (&["import", "-", "data/people.csv", "more/people.csv", "e.db"], "read alone"),
+    ] {
+        let said = shoal(path, args);
+        assert!(said.code != 0 && said.stderr.contains(words), "{args:?}: {said:?}");
+        assert!(!path.join("e.db").exists(), "{args:?}");
+    }
+    let both = ["import", "data/people.csv", "more/people.csv", "e.db", "--into", "all"];
+    shoal(path, &both).ok();
+    assert_eq!(ask(path, "e.db", "SELECT sum(born) FROM \"all\""), "5575\n");
+}
+
+#[test]
+fn tables_of_another_database() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    let source = rusqlite::Connection::open(path.join("s.db")).unwrap();
+    source
+        .execute_batch(
+            "CREATE TABLE person (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, b BLOB);
+             CREATE UNIQUE INDEX by_name ON person (name COLLATE NOCASE) WHERE id > 0;
+             CREATE TABLE plain (\"a \"\"b\", rowid TEXT, up AS (upper(rowid)));
+             CREATE TABLE kv (k TEXT, v, n INTEGER, PRIMARY KEY (n, k)) WITHOUT ROWID;
+             CREATE VIEW seen AS SELECT * FROM person;
+             CREATE TRIGGER t AFTER DELETE ON kv BEGIN DELETE FROM plain; END;
+             CREATE VIRTUAL TABLE f USING fts5 (x);
+             INSERT INTO person VALUES (3, 'Ada', x'00ff'), (9, 'Emmy', NULL);
+             DELETE FROM person WHERE id = 9;
+             INSERT INTO plain (_rowid_, \"a \"\"b\", rowid) VALUES (5, 1.5, 'x'), (70, 2, 'y');
+             INSERT INTO kv VALUES ('k', 1, 2), ('l', 'two', 1);",
+        )
+        .unwrap();
+    drop(source);
+    let told = shoal(path, &["import", "s.db", "t.db"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    for words in [
+        "person: 1 rows of s.db",
+        "kv: 2 rows of s.db",
+        "left out: views seen",
+        "left out: triggers t",
+        "left out: virtual tables f",
+    ] {
+        assert!(told.stderr.contains(words), "{words}: {}", told.stderr);
+    }
+    // SQLite finds the same in both.
+    let open = |file: &str| rusqlite::Connection::open(path.join(file)).unwrap();
+    let (source, copy) = (open("s.db"), open("t.db"));
+    for sql in [
+        "SELECT group_concat(sql) FROM (SELECT sql FROM sqlite_schema WHERE type IN ('table', \
+         'index') AND name IN ('person', 'plain', 'kv', 'by_name') ORDER BY name)",
+        "SELECT group_concat(id || name || hex(b)) FROM person",
+        "SELECT group_concat(_rowid_ || typeof(\"a \"\"b\") || rowid || up) FROM plain",
+        "SELECT group_concat(k || typeof(v) || n) FROM kv",
+        "SELECT group_concat(name || seq) FROM sqlite_sequence",
+        "PRAGMA integrity_check",
+    ] {
+        let ask = |connection: &rusqlite::Connection| -> Option<String> {
+            connection.query_row(sql, [], |row| row.get(0)).unwrap()
+        };
+        assert_eq!(ask(&source), ask(&copy), "{sql}");
+    }
+    drop((source, copy));
+    // One table of it; a second time the table is there, and nothing changes.
+    shoal(path, &["import", "s.db", "one.db", "KV"]).ok();
+    assert_eq!(ask(path, "one.db", "SELECT name FROM sqlite_schema"), "kv\n");
+    let error = shoal(path, &["import", "s.db", "one.db"]).error();
+    assert!(error.contains("table kv is there already"), "{error}");
+    assert_eq!(ask(path, "one.db", "SELECT name FROM sqlite_schema"), "kv\n");
+    let error = shoal(path, &["import", "s.db", "one.db", "none"]).error();
+    assert!(error.contains("no ordinary table is called none") && error.contains("plain"));
+    let error = shoal(path, &["import", "s.db", "s.db"]).error();
+    assert!(error.contains("into itself"), "{error}");
+    put(path, "c.csv", b"a\n1\n");
+    shoal(path, &["import", "c.csv", "s.db", "both.db"]).ok();
+    assert_eq!(ask(path, "both.db", "SELECT count(*) FROM person, c"), "1\n");
+}
