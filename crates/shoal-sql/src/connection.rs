@@ -9,6 +9,7 @@ mod follow;
 mod functions;
 mod hooks;
 mod keeper;
+mod narrowed;
 mod pinned;
 pub(crate) mod plans;
 pub(crate) mod pragma;
@@ -51,6 +52,7 @@ use data_version::DataVersions;
 pub use follow::TableState;
 pub use keeper::Keeper;
 use keeper::Returned;
+pub use narrowed::Narrowed;
 use pinned::Pinned;
 use plans::{Found, Plan, Plans};
 use pragma::Pragma;
@@ -1129,6 +1131,9 @@ fn compile(
     txns: Txns<'_>,
     forced: Forced,
 ) -> Result<Compiled, Error> {
+    if schema.narrowing().is_some() {
+        narrowed::check_kind(&parsed.stmt)?;
+    }
     if schema.own().authorizer.is_some() {
         authorize(schema, &parsed.stmt)?;
     }

@@ -16,6 +16,7 @@
 
 mod authorize;
 mod connection;
+mod entitlement;
 mod error;
 mod exec;
 mod functions;
@@ -41,7 +42,8 @@ mod value;
 mod write;
 
 pub use authorize::{Access, Authorization};
-pub use connection::{Blob, Clause, Connection, Keeper, Statement, TableState};
+pub use connection::{Blob, Clause, Connection, Keeper, Narrowed, Statement, TableState};
+pub use entitlement::{Entitlement, TableRule};
 pub use error::{ConstraintKind, Error, NameKind, Raise};
 pub use functions::{Aggregate, ArgumentCount, FunctionFlags, SubtypedFunction};
 pub use index_reader::IndexReader;
@@ -54,8 +56,8 @@ pub use result_code::ResultCode;
 pub use row_walk::RowWalk;
 pub use rows::{Row, Rows};
 pub use schema::{
-    Column, Index, Module, ModuleContext, ModuleRows, Object, Operator, OperatorRows, PAST_MODULE,
-    Schema, Table, View,
+    Column, Index, Module, ModuleContext, ModuleRows, NarrowedTable, Object, Operator,
+    OperatorRows, PAST_MODULE, Schema, Table, View,
 };
 pub use schema::{
     ConstraintOp, Definition, IndexChoice, IndexConstraint, IndexOrder, IndexRequest, OnConflict,

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use shoal_store::{Mode, Store, Transaction, Watch};
 
+use super::narrowed::narrowed_schema;
 use super::pinned::Pinned;
 use crate::Error;
+use crate::entitlement::Entitlement;
 use crate::error::NameKind;
 use crate::functions::Own;
 use crate::schema::{
@@ -50,6 +52,8 @@ pub(crate) struct Schemas {
     pub(crate) flags: Flags,
     /// The modules of virtual tables.
     pub(crate) table_modules: TableModules,
+    /// The rules of a narrowed connection: statements see no other schema.
+    pub(crate) entitlement: Option<Arc<Entitlement>>,
 }
 
 impl Databases {
@@ -261,8 +265,9 @@ impl Schemas {
         let registered = std::mem::take(&mut self.registered);
         let own = std::mem::take(&mut self.own);
         let table_modules = std::mem::take(&mut self.table_modules);
-        let flags = self.flags;
-        *self = Schemas { registered, own, flags, table_modules, ..Schemas::default() };
+        let (flags, entitlement) = (self.flags, self.entitlement.take());
+        let others = Schemas { entitlement, ..Schemas::default() };
+        *self = Schemas { registered, own, flags, table_modules, ..others };
     }
 
     /// The schema that statements were last prepared for.
@@ -350,6 +355,11 @@ impl Schemas {
             let has_temp = databases.all.first().is_some_and(Option::is_some);
             let temporary = has_temp.then(|| beside.remove(0).schema);
             Arc::new(main.with_others(beside, temporary, self.registered.clone()))
+        };
+        let whole = match &self.entitlement {
+            // A rule that no longer fits closes its table.
+            Some(entitlement) => Arc::new(narrowed_schema(&whole, entitlement, &mut Vec::new())),
+            None => whole,
         };
         self.whole = Some(Arc::clone(&whole));
         Ok(whole)

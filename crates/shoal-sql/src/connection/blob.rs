@@ -91,6 +91,9 @@ impl Connection {
                 let name = known.name();
                 return Err(refused(format!("cannot open virtual table: {name}")));
             }
+            Some(Object::Narrowed(table)) => {
+                return Err(refused(format!("cannot open narrowed table: {}", table.name())));
+            }
             Some(Object::Damaged { name, why }) => {
                 return Err(Error::Schema { object: name.clone(), why: why.clone() });
             }

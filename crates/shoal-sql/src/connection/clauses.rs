@@ -116,6 +116,11 @@ fn first<'c>(
         .min_by_key(|(_, word)| word.start)
 }
 
+/// The word of the first clause in a text.
+pub(super) fn word_in<'c>(clauses: &'c [Arc<dyn Clause>], sql: &str) -> Option<&'c str> {
+    first(clauses, sql, 0).map(|(clause, _)| clause.word())
+}
+
 /// A word and the parenthesis behind it, outside of literals, quoted names and comments.
 fn find(sql: &str, from: usize, word: &str) -> Option<Range<usize>> {
     let bytes = sql.as_bytes();

@@ -107,7 +107,8 @@ impl Plan {
     /// meet.
     fn is_of_any_literal(&self) -> bool {
         let has_partial = |object: &Object| match object {
-            Object::Table(table) => table.indexes.iter().any(|index| index.filter.is_some()),
+            Object::Table(table) => table.has_partial_index(),
+            Object::Narrowed(narrowed) => narrowed.table.has_partial_index(),
             _ => false,
         };
         let is_by_rowid = |step: &PipelineStep| matches!(step.access, Access::Rowid { .. });

@@ -10,8 +10,8 @@ use crate::Error;
 use crate::error::NameKind;
 use crate::parse::ast::{Name, ObjectName, PragmaArgument};
 use crate::schema::{
-    Flags, Index, IndexOrigin, IndexSource, MAIN, Object, Schema, TEMP, Table, Txns, VirtualColumn,
-    VirtualDefinition,
+    Flags, Index, IndexOrigin, IndexSource, MAIN, NarrowedTable, Object, Schema, TEMP, Table, Txns,
+    VirtualColumn, VirtualDefinition,
 };
 use crate::value::{Value, to_int};
 use crate::write::{foreign_keys, integrity};
@@ -383,6 +383,24 @@ fn codec_setting(text: &str) -> Option<Kind> {
 }
 
 impl Kind {
+    /// The pragma called `name`, in any case.
+    pub(super) fn named(name: &str) -> Option<Kind> {
+        KINDS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, kind)| *kind)
+    }
+
+    /// True where the rows are about the schema of the statement, or about the program.
+    pub(super) fn is_of_narrowed(self) -> bool {
+        matches!(
+            self,
+            Kind::CollationList
+                | Kind::CompileOptions
+                | Kind::FunctionList
+                | Kind::TableInfo
+                | Kind::TableList
+                | Kind::TableXinfo
+        )
+    }
+
     /// The pragmas that are table-valued functions, too, with their names.
     pub(crate) fn of_tables() -> impl Iterator<Item = (&'static str, Kind)> {
         // What the connection alone can tell has no rows within a query.
@@ -687,6 +705,9 @@ fn table_info(schema: &Schema, name: &str, hidden: bool) -> Vec<Vec<Value>> {
     if let Some(Object::Virtual(definition)) = schema.object(name) {
         return virtual_info(schema, definition, hidden);
     }
+    if let Some(Object::Narrowed(table)) = schema.object(name) {
+        return narrowed_info(table, hidden);
+    }
     let Some(table) = schema.table(name) else { return view_info(schema, name, hidden) };
     let mut rows = Vec::new();
     for (cid, column) in table.columns.iter().enumerate() {
@@ -712,6 +733,21 @@ fn table_info(schema: &Schema, name: &str, hidden: bool) -> Vec<Vec<Value>> {
         rows.push(row);
     }
     rows
+}
+
+/// The visible columns of a narrowed table. Constraints are no part of what is granted.
+fn narrowed_info(table: &NarrowedTable, hidden: bool) -> Vec<Vec<Value>> {
+    let row = |(cid, shown): (usize, &crate::schema::NarrowedColumn)| {
+        let column = &table.table.columns[shown.column];
+        let (name, declared) = (column.name.as_str().into(), column.declared_type.as_str().into());
+        let key = table.names_rowid(shown).into();
+        let mut row = vec![int(cid), name, declared, Value::Int(0), Value::Null, key];
+        if hidden {
+            row.push(Value::Int(0));
+        }
+        row
+    };
+    table.columns.iter().enumerate().map(row).collect()
 }
 
 /// The columns of a virtual table, where its module opens it.
@@ -779,8 +815,11 @@ fn table_list(database: &str, schema: &Schema, only: Option<&str>) -> Vec<Vec<Va
         "sqlite_schema" if is_temp => "sqlite_temp_schema".to_owned(),
         name => name.to_owned(),
     };
-    let wanted =
-        |object: &&Object| only.is_none_or(|name| known(object).eq_ignore_ascii_case(name));
+    let wanted = |object: &&Object| match object {
+        Object::Narrowed(table) if !table.is_listed => false,
+        Object::View(view) if !view.is_listed => false,
+        object => only.is_none_or(|name| known(object).eq_ignore_ascii_case(name)),
+    };
     let row = |object: &Object| {
         let (kind, columns, without_rowid, strict) = match object {
             Object::Table(table) => {
@@ -794,6 +833,7 @@ fn table_list(database: &str, schema: &Schema, only: Option<&str>) -> Vec<Vec<Va
                 let columns = known.columns_in(schema).map_or(0, |columns| columns.len());
                 ("virtual", columns, false, false)
             }
+            Object::Narrowed(table) => ("table", table.columns.len(), false, false),
             Object::Damaged { .. } => ("table", 0, false, false),
         };
         vec![

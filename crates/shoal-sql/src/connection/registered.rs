@@ -27,6 +27,7 @@ impl Connection {
             columns: None,
             select: *select,
             triggers: crate::schema::Triggers::default(),
+            is_listed: true,
         };
         self.schemas.registered.views.push(Object::View(Arc::new(view)));
         self.plan_again();

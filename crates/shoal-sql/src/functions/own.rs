@@ -350,6 +350,11 @@ impl Own {
         place.map(|place| Arc::make_mut(&mut self.collations).remove(place)).is_some()
     }
 
+    /// The same collations, without functions and authorizer.
+    pub(crate) fn without_functions(&self) -> Own {
+        Own { collations: Arc::clone(&self.collations), ..Own::default() }
+    }
+
     pub(crate) fn collations(&self) -> &Arc<Vec<OwnCollation>> {
         &self.collations
     }

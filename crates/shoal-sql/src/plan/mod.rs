@@ -37,6 +37,7 @@ use crate::parse::ast;
 use crate::resolve::encoding::in_utf16;
 use crate::resolve::factor::factor;
 use crate::resolve::imply::imply;
+use crate::resolve::leakproof::keeps_hidden;
 use crate::resolve::push::push_down;
 use crate::resolve::tree::{Aggregate, OutputColumn, Query};
 use crate::resolve::unnest::unnest;
@@ -471,22 +472,23 @@ pub(crate) fn plan_in_words(
 }
 
 fn plan_with<'a>(
-    schema: &Schema,
+    schema: &'a Schema,
     mut resolver: Resolver<'a>,
     select: &'a ast::Select,
     txns: Option<Txns<'_>>,
     forced: Forced,
     in_words: bool,
 ) -> Result<Program, Error> {
-    let mut query = resolver.query(select)?;
     let utf16 = schema.utf16();
-    if let Some(order) = utf16 {
-        in_utf16(&mut query, order);
+    let mut query = rewritten(resolver.query(select)?, schema);
+    if schema.narrowing().is_some() && !keeps_hidden(&query) {
+        resolver = Resolver::new(schema).behind_barriers();
+        query = rewritten(resolver.query(select)?, schema);
+        if !keeps_hidden(&query) {
+            let message = "a condition of this statement would be asked of hidden rows".to_owned();
+            return Err(Error::Denied { message });
+        }
     }
-    factor(&mut query);
-    imply(&mut query);
-    push_down(&mut query);
-    unnest(&mut query);
     let mut compiler = Compiler::default();
     if let Some(txns) = txns {
         sample::sample(&query, txns);
@@ -498,6 +500,18 @@ fn plan_with<'a>(
     compiler.in_words = in_words;
     compiler.forced = forced;
     plan_resolved(query, compiler)
+}
+
+/// A resolved query in the form plans look for.
+fn rewritten(mut query: Query, schema: &Schema) -> Query {
+    if let Some(order) = schema.utf16() {
+        in_utf16(&mut query, order);
+    }
+    factor(&mut query);
+    imply(&mut query);
+    push_down(&mut query);
+    unnest(&mut query);
+    query
 }
 
 fn plan_resolved(query: Query, mut compiler: Compiler) -> Result<Program, Error> {

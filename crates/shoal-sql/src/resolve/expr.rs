@@ -99,7 +99,10 @@ impl<'a> Resolver<'a> {
         match &expr.kind {
             ExprKind::Literal(value) => Ok(Bound::plain(Expr::Const(value.clone()))),
             ExprKind::CurrentTime(kind) => Ok(Bound::plain(Expr::CurrentTime(*kind))),
-            ExprKind::Parameter(number) => Ok(Bound::plain(Expr::Parameter(*number))),
+            ExprKind::Parameter(number) => Ok(Bound::plain(match self.principal {
+                Some(principal) => Expr::Const(Value::text(principal)),
+                None => Expr::Parameter(*number),
+            })),
             ExprKind::Column { database, table, column } => {
                 self.column(database.as_ref(), table.as_ref(), column, offset)
             }

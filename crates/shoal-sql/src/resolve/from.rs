@@ -238,6 +238,7 @@ impl<'a> Resolver<'a> {
                     fixed: false,
                     index_hint,
                     indexed,
+                    guarded: false,
                     name: shown,
                 });
                 Ok(())
@@ -253,6 +254,10 @@ impl<'a> Resolver<'a> {
                     definition.connect(self.schema, database).map_err(|it| it.at(offset))?;
                 self.note_source(&table.table, name, None);
                 self.add_virtual(table, &[], alias, nullable, joined)
+            }
+            Object::Narrowed(table) => {
+                refuse_index(indexed)?;
+                self.add_narrowed(table, alias, nullable, joined)
             }
             Object::Damaged { name, why } => {
                 Err(Error::Schema { object: name.clone(), why: why.clone() })
@@ -434,6 +439,7 @@ impl<'a> Resolver<'a> {
             fixed: false,
             index_hint: IndexHint::Any,
             indexed: Vec::new(),
+            guarded: false,
             name: alias.unwrap_or_default(),
         });
         Ok(())
@@ -808,6 +814,7 @@ fn add_columns(
         fixed: false,
         index_hint: IndexHint::Any,
         indexed: Vec::new(),
+        guarded: false,
         name,
     });
 }

@@ -12,8 +12,10 @@ mod from;
 mod given;
 pub(crate) mod imply;
 mod indexed;
+pub(crate) mod leakproof;
 mod merge;
 pub(crate) mod names;
+mod narrowed;
 mod past;
 pub(crate) mod push;
 mod recursion;
@@ -78,6 +80,10 @@ pub(crate) struct Resolver<'a> {
     in_definition: bool,
     /// The virtual tables named so far, with the calls of their own functions.
     virtual_sources: Vec<(SourceId, Arc<Connected>, AuxiliaryCalls)>,
+    /// True where narrowed tables are queries of their own.
+    has_barriers: bool,
+    /// The value of the parameter of a rule, while the rule is resolved.
+    principal: Option<&'a str>,
 }
 
 /// The tables of a `WITH`, and the number of scopes around.
@@ -138,6 +144,8 @@ impl<'a> Resolver<'a> {
             names: None,
             in_definition: false,
             virtual_sources: Vec::new(),
+            has_barriers: false,
+            principal: None,
         }
     }
 

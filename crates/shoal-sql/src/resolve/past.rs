@@ -47,6 +47,11 @@ impl<'a> Resolver<'a> {
                 }));
                 table.name.clone()
             }
+            Some((_, Object::Narrowed(_))) => {
+                let message =
+                    format!("{text} AS OF: a narrowed connection reads the present alone");
+                return Err(Error::meaning(message, offset));
+            }
             Some(_) => {
                 let message = format!("{text} AS OF: a view has no past of its own");
                 return Err(Error::meaning(message, offset));

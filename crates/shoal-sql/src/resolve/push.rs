@@ -5,6 +5,7 @@
 //! columns and nothing else of the select around, each column is an expression safe to evaluate
 //! twice, and the subquery neither limits its rows nor looks at several of them at once.
 
+use super::leakproof::is_leakproof;
 use super::tree::{Body, Expr, Query, Select, Source, SourceId, SourceKind};
 use crate::parse::ast::CompoundOp;
 use crate::value::{Affinity, Collation, Comparison};
@@ -100,12 +101,15 @@ fn body_takes(body: &Body, condition: &Expr) -> bool {
             {
                 return false;
             }
-            let mut fits = true;
+            // Hidden rows are among those of the query's tables.
+            let guarded = select.sources.iter().any(|source| source.guarded);
+            let mut fits = !guarded || is_leakproof(condition);
             condition.columns(&mut |_, column| {
                 fits &= select
                     .outputs
                     .get(column)
-                    .is_some_and(|output| output.size() <= SIZE_MAX && is_pure(output));
+                    .is_some_and(|output| output.size() <= SIZE_MAX && is_pure(output))
+                    && (!guarded || select.outputs.get(column).is_some_and(is_leakproof));
             });
             match &select.group_by {
                 None => fits,

@@ -101,6 +101,7 @@ impl<'a> Resolver<'a> {
             fixed: false,
             index_hint: IndexHint::Any,
             indexed: Vec::new(),
+            guarded: false,
             name: shown,
         });
         Ok(())
@@ -291,6 +292,7 @@ fn add_source<'n>(
         fixed: false,
         index_hint: IndexHint::Any,
         indexed: Vec::new(),
+        guarded: false,
         name: shown,
     });
 }

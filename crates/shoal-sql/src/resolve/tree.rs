@@ -113,6 +113,8 @@ pub(crate) struct Source {
     pub(crate) index_hint: IndexHint,
     /// One for each of the table's indexes where any of them needs one; else empty.
     pub(crate) indexed: Vec<IndexMeaning>,
+    /// True for a table with hidden rows: only leakproof conditions are asked beside its predicate.
+    pub(crate) guarded: bool,
     /// The source's name in plans.
     pub(crate) name: String,
 }

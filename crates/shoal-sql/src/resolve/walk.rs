@@ -156,6 +156,18 @@ impl Query {
     }
 }
 
+impl Query {
+    /// Calls `see` for every select of the query, also within its expressions.
+    pub(crate) fn each_select<'e>(&'e self, see: &mut dyn FnMut(&'e Select)) {
+        self.body.each_select_of_sources(see);
+        self.walk(&mut |expr| {
+            if let Some(query) = expr.query() {
+                query.body.each_select_of_sources(see);
+            }
+        });
+    }
+}
+
 impl OrderKey {
     pub(crate) fn walk<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
         if let Key::Expr(expr) = &self.key {
@@ -186,6 +198,30 @@ impl Body {
                         SourceKind::Taken(_)
                         | SourceKind::Module { .. }
                         | SourceKind::Virtual(_) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// The selects of the sources, queries within expressions left out.
+    fn each_select_of_sources<'e>(&'e self, see: &mut dyn FnMut(&'e Select)) {
+        match self {
+            Body::Values(_) => {}
+            Body::Compound { first, rest, .. } => {
+                first.each_select_of_sources(see);
+                rest.iter().for_each(|(_, body)| body.each_select_of_sources(see));
+            }
+            Body::Shared(shared) => shared.query.body.each_select_of_sources(see),
+            Body::Recursive(recursion) => {
+                recursion.first.each_select_of_sources(see);
+                recursion.steps.iter().for_each(|body| body.each_select_of_sources(see));
+            }
+            Body::Select(select) => {
+                see(select);
+                for source in &select.sources {
+                    if let SourceKind::Query(query) = &source.kind {
+                        query.body.each_select_of_sources(see);
                     }
                 }
             }

@@ -64,6 +64,7 @@ impl Schema {
             modules: self.modules.clone(),
             table_modules: self.table_modules.clone(),
             for_nested_writes: self.for_nested_writes,
+            narrowing: self.narrowing.clone(),
             temp: std::sync::OnceLock::new(),
         }
     }
@@ -178,6 +179,7 @@ fn temp_schema() -> Object {
             columns: None,
             select: def.select,
             triggers: super::Triggers::default(),
+            is_listed: true,
         })),
         _ => Object::Damaged { name: NAME.to_owned(), why: "it cannot be parsed".to_owned() },
     }

@@ -174,6 +174,7 @@ impl Loader {
                     columns: def.columns,
                     select: def.select,
                     triggers: Triggers::default(),
+                    is_listed: true,
                 })),
                 _ => damaged(name, "its definition is no CREATE VIEW"),
             },

@@ -7,6 +7,7 @@
 mod databases;
 mod load;
 mod module;
+mod narrowed;
 mod row_sample;
 mod stats;
 mod table;
@@ -21,6 +22,8 @@ use shoal_store::{ByteOrder, KeyColumn, KeyOrder, Locking, Pgno, Store, Transact
 pub(crate) use databases::{BESIDE, Beside, MAIN, Registered, TEMP};
 pub(crate) use module::{MadeRows, Modules};
 pub use module::{Module, ModuleContext, ModuleRows, Operator, OperatorRows, PAST_MODULE};
+pub use narrowed::NarrowedTable;
+pub(crate) use narrowed::{NarrowedColumn, Narrowing};
 pub(crate) use row_sample::{RowSample, Rows as SampledRows};
 pub(crate) use table::{Built, build as build_table, build_index, constant_default, view_table};
 pub(crate) use txns::{AttachedSnapshots, Snapshot, Txns};
@@ -62,6 +65,8 @@ pub struct Schema {
     table_modules: TableModules,
     /// True for statements of a module: shadow tables may be written to.
     for_nested_writes: bool,
+    /// `Some` for the schema of a narrowed connection.
+    narrowing: Option<Arc<Narrowing>>,
     /// The schema of `temp`, made on first use.
     temp: OnceLock<Object>,
 }
@@ -76,6 +81,8 @@ pub enum Object {
     View(Arc<View>),
     /// A virtual table, its module known or not.
     Virtual(Arc<VirtualDefinition>),
+    /// A table as a principal may see it, in the schema of a narrowed connection.
+    Narrowed(Arc<NarrowedTable>),
     /// A table or view whose definition cannot be used.
     Damaged {
         /// Its name.
@@ -92,6 +99,7 @@ impl Object {
             Object::Table(table) => table.name(),
             Object::View(view) => &view.name,
             Object::Virtual(definition) => definition.name(),
+            Object::Narrowed(table) => table.name(),
             Object::Damaged { name, .. } => name,
         }
     }
@@ -102,7 +110,7 @@ impl Object {
         match self {
             Object::Table(table) => &table.triggers,
             Object::View(view) => &view.triggers,
-            Object::Virtual(_) | Object::Damaged { .. } => &NONE,
+            Object::Virtual(_) | Object::Narrowed(_) | Object::Damaged { .. } => &NONE,
         }
     }
 }
@@ -263,6 +271,8 @@ pub struct View {
     pub(crate) columns: Option<Vec<ast::Name>>,
     pub(crate) select: ast::Select,
     pub(crate) triggers: Triggers,
+    /// False for a view left out of lists of tables.
+    pub(crate) is_listed: bool,
 }
 
 /// A file whose schema is read.
@@ -489,6 +499,11 @@ impl Table {
     /// The indexes with a b-tree of their own.
     pub fn indexes(&self) -> &[Index] {
         &self.indexes
+    }
+
+    /// True where an index of the table has a condition of its own.
+    pub(crate) fn has_partial_index(&self) -> bool {
+        self.indexes.iter().any(|index| index.filter.is_some())
     }
 
     /// The column naming the rowid.

@@ -68,7 +68,7 @@ pub(crate) fn prepare(
         Object::Damaged { name, why } => {
             return Err(Error::Schema { object: name.clone(), why: why.clone() });
         }
-        Object::Table(_) | Object::View(_) => {}
+        Object::Table(_) | Object::View(_) | Object::Narrowed(_) => {}
     }
     check_names(within, ("trigger", name), &(&create.when, &create.body))?;
     let start = name.offset;

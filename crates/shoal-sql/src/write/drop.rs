@@ -77,6 +77,9 @@ pub(crate) fn prepare(
             let found = virtual_table::prepare_change((within.schema, within.home), known, None);
             found.map_err(|error| error.at(offset))
         }
+        Some(Object::Narrowed(table)) => {
+            Err(Error::meaning(format!("table {} may only be read", table.name()), offset))
+        }
         Some(Object::Damaged { name, why }) => {
             Err(Error::Schema { object: name.clone(), why: why.clone() })
         }

@@ -139,6 +139,9 @@ pub(crate) fn writable_table(schema: &Schema, name: &ObjectName) -> Result<Arc<T
             let name = known.name();
             Err(Error::unsupported(format!("writing to virtual table {name}"), offset))
         }
+        Some(Object::Narrowed(table)) => {
+            refused(format!("table {} may only be read", table.name()))
+        }
         Some(Object::Damaged { name, why }) => {
             Err(Error::Schema { object: name.clone(), why: why.clone() })
         }

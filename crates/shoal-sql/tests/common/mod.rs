@@ -173,7 +173,7 @@ pub(crate) fn check(
 }
 
 /// True where a query orders its rows: an `ORDER BY` outside of parentheses.
-fn is_ordered(sql: &str) -> bool {
+pub(crate) fn is_ordered(sql: &str) -> bool {
     let lower = sql.to_ascii_lowercase();
     let places = lower.match_indices("order by").map(|(place, _)| place);
     let depth = |place: usize| {

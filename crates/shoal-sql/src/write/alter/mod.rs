@@ -153,7 +153,7 @@ fn check_alterable(
     let kind = match object {
         Object::View(_) => Some("view"),
         Object::Virtual(_) => Some("virtual table"),
-        Object::Table(_) | Object::Damaged { .. } => None,
+        Object::Table(_) | Object::Narrowed(_) | Object::Damaged { .. } => None,
     };
     match change {
         TableChange::AddColumn(_) if kind == Some("view") => {

@@ -1,0 +1,210 @@
+//! Narrowed connections: what a principal may read of a file, and nothing else.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::attached::Databases;
+use super::clauses;
+use super::plans::Plans;
+use super::pragma::Kind;
+use super::{Connection, Statement, keeper};
+use crate::Error;
+use crate::entitlement::Entitlement;
+use crate::parse::ast::{DropKind, Stmt, TransactionMode};
+use crate::resolve::Resolver;
+use crate::rows::Rows;
+use crate::schema::{Object, Registered, Schema};
+use crate::session::{Counts, Interrupter, Limits};
+
+/// A connection whose catalogue is a principal's: tables that are not granted do not exist, hidden
+/// columns do not either, and hidden rows are met by nothing but the predicates of the rules and
+/// conditions that cannot tell of them.
+///
+/// The connection behind is out of reach: a narrowed one has no store, no readers and writers of
+/// tables and indexes, no blobs, no hooks, and registers nothing. Statements read; all others are
+/// refused by name.
+pub struct Narrowed {
+    connection: Connection,
+    entitlement: Arc<Entitlement>,
+}
+
+impl Connection {
+    /// Gives up this connection for one that reads what `entitlement` grants, and changes nothing.
+    /// What the program registered is left behind, but for collations; so are attached databases.
+    ///
+    /// # Errors
+    /// [`Error::Meaning`] for a rule that does not fit its table; [`Error::Misuse`] within a
+    /// transaction and beside an authorizer; errors of reading the schema.
+    pub fn narrowed(mut self, entitlement: Entitlement) -> Result<Narrowed, Error> {
+        if self.transaction.is_some() {
+            return Err(Error::Misuse { what: "a connection is narrowed outside of transactions" });
+        }
+        if self.schemas.own.authorizer.is_some() {
+            return Err(Error::Misuse { what: "a connection with an authorizer is not narrowed" });
+        }
+        let entitlement = Arc::new(entitlement);
+        self.schemas.own = self.schemas.own.without_functions();
+        self.schemas.registered = Registered::default();
+        self.schemas.forget();
+        let whole = self.schema()?;
+        let mut faults = Vec::new();
+        narrowed_schema(&whole, &entitlement, &mut faults);
+        if let Some(fault) = faults.into_iter().next() {
+            return Err(fault);
+        }
+        self.databases = Databases::default();
+        self.schemas.entitlement = Some(Arc::clone(&entitlement));
+        self.schemas.forget();
+        self.plans = Plans::default();
+        self.kept = keeper::Kept::default();
+        self.counts = Counts::default();
+        self.session = None;
+        self.read_only = true;
+        self.schema()?;
+        Ok(Narrowed { connection: self, entitlement })
+    }
+}
+
+impl Narrowed {
+    /// The name of the principal.
+    pub fn principal(&self) -> &str {
+        self.entitlement.principal()
+    }
+
+    /// Prepares the one statement that `sql` holds, as [`Connection::prepare`].
+    ///
+    /// # Errors
+    /// Those of [`Connection::prepare`]; [`Error::Denied`] for statements other than queries,
+    /// pragmas about tables, and the beginning and end of a transaction that reads.
+    pub fn prepare(&mut self, sql: &str) -> Result<Statement, Error> {
+        if let Some(word) = clauses::word_in(&self.connection.clauses, sql) {
+            let message = format!("{word} reads whole tables: a narrowed connection has none");
+            return Err(Error::Denied { message });
+        }
+        self.connection.prepare(sql)
+    }
+
+    /// Runs a statement for its rows, as [`Connection::query`].
+    ///
+    /// # Errors
+    /// Those of [`Connection::query`]; [`Error::Misuse`] for a statement that another connection
+    /// prepared.
+    pub fn query<'c>(&'c mut self, statement: &'c mut Statement) -> Result<Rows<'c>, Error> {
+        self.check(statement)?;
+        self.connection.query(statement)
+    }
+
+    /// Runs a statement to its end.
+    ///
+    /// # Errors
+    /// As [`Narrowed::query`].
+    pub fn execute(&mut self, statement: &mut Statement) -> Result<(), Error> {
+        self.check(statement)?;
+        self.connection.execute(statement).map(drop)
+    }
+
+    /// Bounds what each statement from now on may take.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.connection.set_limits(limits);
+    }
+
+    /// A handle that stops the running statement from another thread.
+    pub fn interrupter(&self) -> Interrupter {
+        self.connection.interrupter()
+    }
+
+    /// Makes choices in the planner's place: for tests, where every choice gives the same answer.
+    #[doc(hidden)]
+    pub fn force(&mut self, forced: crate::Forced) {
+        self.connection.force(forced);
+    }
+
+    /// Statements of other connections may be of kinds that are refused here, and are run without
+    /// another look at the schema.
+    fn check(&self, statement: &Statement) -> Result<(), Error> {
+        let of = statement.plan.schema.narrowing();
+        match of.is_some_and(|of| Arc::ptr_eq(&of.entitlement, &self.entitlement)) {
+            true => Ok(()),
+            false => Err(Error::Misuse { what: "the statement is another connection's" }),
+        }
+    }
+}
+
+impl fmt::Debug for Narrowed {
+    /// The principal: whatever the connection knows of the file is out of sight.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Narrowed").field("principal", &self.principal()).finish_non_exhaustive()
+    }
+}
+
+/// The schema as a principal may see it. Tables whose rules do not fit are in `faults`, and cannot
+/// be read.
+pub(super) fn narrowed_schema(
+    whole: &Schema,
+    entitlement: &Arc<Entitlement>,
+    faults: &mut Vec<Error>,
+) -> Schema {
+    let mut schema = whole.narrowed(entitlement, faults);
+    let mut unfit = Vec::new();
+    for object in schema.objects() {
+        if let Object::Narrowed(table) = object
+            && let Err(fault) = Resolver::new(&schema).check_rule(table)
+        {
+            faults.push(fault);
+            unfit.push(table.name().to_owned());
+        }
+    }
+    unfit.iter().for_each(|name| schema.withdraw(name));
+    schema
+}
+
+/// Refuses statements that a narrowed connection does not run.
+///
+/// # Errors
+/// [`Error::Denied`], with the words of the statement.
+pub(super) fn check_kind(stmt: &Stmt) -> Result<(), Error> {
+    let what = match stmt {
+        Stmt::Select(_)
+        | Stmt::Begin(TransactionMode::Deferred)
+        | Stmt::Commit
+        | Stmt::Rollback { .. }
+        | Stmt::Savepoint(_)
+        | Stmt::Release(_) => return Ok(()),
+        Stmt::Pragma { name, argument: _ } => {
+            let text = name.name.text.as_str();
+            return match Kind::named(text).is_some_and(Kind::is_of_narrowed) {
+                true => Ok(()),
+                false => Err(denied(&format!("PRAGMA {text} is about the whole file"))),
+            };
+        }
+        Stmt::Explain { .. } => {
+            return Err(denied("EXPLAIN tells of indexes and of how many rows there are"));
+        }
+        Stmt::Begin(_) => "BEGIN to write",
+        Stmt::Insert(_) => "INSERT",
+        Stmt::Update(_) => "UPDATE",
+        Stmt::Delete(_) => "DELETE",
+        Stmt::CreateTable(_) => "CREATE TABLE",
+        Stmt::CreateIndex(_) => "CREATE INDEX",
+        Stmt::CreateView(_) => "CREATE VIEW",
+        Stmt::CreateTrigger(_) => "CREATE TRIGGER",
+        Stmt::CreateVirtualTable(_) => "CREATE VIRTUAL TABLE",
+        Stmt::Reindex(_) => "REINDEX",
+        Stmt::Analyze(_) => "ANALYZE",
+        Stmt::AlterTable(_) => "ALTER TABLE",
+        Stmt::Drop { kind, .. } => match kind {
+            DropKind::Table => "DROP TABLE",
+            DropKind::Index => "DROP INDEX",
+            DropKind::View => "DROP VIEW",
+            DropKind::Trigger => "DROP TRIGGER",
+        },
+        Stmt::Attach(_) => "ATTACH",
+        Stmt::Detach(_) => "DETACH",
+        Stmt::Vacuum { .. } => "VACUUM",
+    };
+    Err(denied(&format!("{what} is not for a connection that only reads what is granted")))
+}
+
+fn denied(message: &str) -> Error {
+    Error::Denied { message: message.to_owned() }
+}

@@ -1,0 +1,211 @@
+//! Tables of a narrowed schema in a `FROM`.
+
+use super::collation::Coll;
+use super::from::{Joined, split_and};
+use super::leakproof::{is_leakproof, is_mask};
+use super::scope::{Clause, ScopeColumn, ScopeTable};
+use super::select::ANY_CLASS;
+use super::tree::{Body, Expr, IndexHint, OutputColumn, Query, ROWID, Select, Source, SourceKind};
+use super::{Resolver, scope_table};
+use crate::Error;
+use crate::entitlement::fault;
+use crate::schema::{MAIN, NarrowedTable};
+use crate::value::Affinity;
+
+/// A narrowed table over its base table, which is the only source.
+struct Inside {
+    source: Source,
+    columns: Vec<ScopeColumn>,
+    /// The predicate.
+    rows: Vec<Expr>,
+}
+
+impl<'a> Resolver<'a> {
+    /// Resolves names so that every table with a predicate is a query of its own.
+    pub(crate) fn behind_barriers(self) -> Self {
+        Resolver { has_barriers: true, ..self }
+    }
+
+    /// Checks a rule against its table: names, and the functions used.
+    ///
+    /// # Errors
+    /// [`Error::Meaning`] with the fault.
+    pub(crate) fn check_rule(&mut self, table: &'a NarrowedTable) -> Result<(), Error> {
+        let name = table.name();
+        let inside = self.inside(table).map_err(|error| fault(name, error))?;
+        if !inside.rows.iter().all(is_leakproof) {
+            let why = "a predicate compares columns with safe functions only: see the list in \
+                       the documentation of entitlements";
+            return Err(fault(name, why));
+        }
+        let mut shown = table.columns.iter().zip(&inside.columns);
+        if let Some((_, column)) =
+            shown.find(|(it, column)| it.mask.is_some() && !is_mask(&column.expr))
+        {
+            let why = "is made with safe functions only: see the list in the documentation of \
+                       entitlements";
+            return Err(fault(name, format!("the mask of {} {why}", column.name)));
+        }
+        Ok(())
+    }
+
+    /// Adds a narrowed table: as a part of the query around, its predicate a condition, or behind a
+    /// barrier, as a query of its own.
+    pub(super) fn add_narrowed(
+        &mut self,
+        table: &'a NarrowedTable,
+        alias: Option<String>,
+        nullable: bool,
+        joined: &mut Joined<'a>,
+    ) -> Result<(), Error> {
+        let name = alias.unwrap_or_else(|| table.name().to_owned());
+        let inside = self.inside(table).map_err(|_| Error::Schema {
+            object: table.name().to_owned(),
+            why: "its rule does not fit the table as it is now".to_owned(),
+        })?;
+        let Inside { mut source, columns, rows } = inside;
+        if !nullable && (rows.is_empty() || !self.has_barriers) {
+            source.name.clone_from(&name);
+            joined.sources.push(source);
+            joined.merged.extend(rows);
+            joined.tables.push(ScopeTable { name, columns, rowid: None, table: None, nullable });
+            return Ok(());
+        }
+        let outer = self.new_source()?;
+        let (mut shown, mut outputs, mut described) = (Vec::new(), Vec::new(), Vec::new());
+        for (place, column) in columns.into_iter().enumerate() {
+            described.push(OutputColumn {
+                name: column.name.clone(),
+                inner_name: column.name.clone(),
+                affinity: column.affinity,
+                collation: column.collation.clone().unwrap_or_default(),
+                classes: ANY_CLASS,
+                declared_type: column.declared_type.clone(),
+            });
+            let expr = Expr::Column { source: outer, column: place };
+            let ScopeColumn { expr: inner, .. } = &column;
+            outputs.push(inner.clone());
+            shown.push(ScopeColumn { expr, ..column });
+        }
+        let query = Query {
+            body: Body::Select(Box::new(Select {
+                id: self.new_select(),
+                sources: vec![source],
+                conjuncts: rows,
+                group_by: None,
+                aggregates: Vec::new(),
+                having: None,
+                windows: Vec::new(),
+                window_calls: Vec::new(),
+                outputs,
+                distinct: None,
+            })),
+            as_expression: (None, Coll::None),
+            columns: described,
+            order_by: Vec::new(),
+            limit: None,
+            offset: None,
+            correlated: false,
+        };
+        joined.sources.push(Source {
+            id: outer,
+            kind: SourceKind::Query(Box::new(query)),
+            join: None,
+            fixed: false,
+            index_hint: IndexHint::Any,
+            indexed: Vec::new(),
+            guarded: false,
+            name: name.clone(),
+        });
+        let (columns, rowid, table) = (shown, None, None);
+        joined.tables.push(ScopeTable { name, columns, rowid, table, nullable });
+        Ok(())
+    }
+
+    /// Resolves the parts of a rule, by the names of the whole schema and with nothing of the
+    /// statement around.
+    fn inside(&mut self, narrowed: &'a NarrowedTable) -> Result<Inside, Error> {
+        let narrowing = self.schema.narrowing().expect("a narrowed table is in a narrowed schema");
+        let table = &*narrowed.table;
+        let id = self.new_source()?;
+        let names = scope_table(table, id, table.name.clone());
+        let scopes = std::mem::take(&mut self.scopes);
+        let common = std::mem::take(&mut self.common);
+        let expanding = std::mem::take(&mut self.expanding);
+        let home = self.home.replace(MAIN);
+        let schema = std::mem::replace(&mut self.schema, &narrowing.whole);
+        let in_definition = std::mem::replace(&mut self.in_definition, true);
+        let principal = self.principal.replace(&narrowed.principal);
+        let indexed = self.index_meanings(table, &names);
+        let parts = self.in_scope(vec![names.clone()], Clause::Where, |resolver| {
+            let mut rows = Vec::new();
+            if let Some(expr) = &narrowed.rows {
+                split_and(resolver.bind_expr(expr)?, &mut rows);
+            }
+            let columns = resolver.visible(narrowed, &names)?;
+            Ok((rows, columns))
+        });
+        self.principal = principal;
+        self.in_definition = in_definition;
+        self.schema = schema;
+        self.home = home;
+        self.expanding = expanding;
+        self.common = common;
+        self.scopes = scopes;
+        let (rows, columns) = parts?;
+        let source = Source {
+            id,
+            kind: SourceKind::Table(narrowed.table.clone()),
+            join: None,
+            fixed: false,
+            index_hint: IndexHint::Any,
+            indexed,
+            guarded: !rows.is_empty(),
+            name: table.name.clone(),
+        };
+        Ok(Inside { source, columns, rows })
+    }
+
+    /// The visible columns of a table whose columns are the innermost scope, and the names of its
+    /// rowid.
+    fn visible(
+        &mut self,
+        narrowed: &'a NarrowedTable,
+        names: &ScopeTable<'a>,
+    ) -> Result<Vec<ScopeColumn>, Error> {
+        let depth = self.scopes.len() - 1;
+        let mut columns = Vec::with_capacity(narrowed.columns.len());
+        for shown in &narrowed.columns {
+            let known = &names.columns[shown.column];
+            let expr = match &shown.mask {
+                None => self.column_at(depth, (0, shown.column), 0)?.expr,
+                Some(mask) => {
+                    // A mask's value is as the column would store it.
+                    let affinity = known.affinity.unwrap_or(Affinity::Blob);
+                    Expr::Stored { expr: Box::new(self.bind_expr(mask)?), affinity }
+                }
+            };
+            columns.push(ScopeColumn { expr, ..known.clone() });
+        }
+        let Some(source) = names.rowid.filter(|_| narrowed.shows_rowid) else { return Ok(columns) };
+        let alias = narrowed.table.rowid_alias.map(|alias| names.columns[alias].name.clone());
+        for name in ["rowid", "_rowid_", "oid"] {
+            if columns.iter().any(|column| column.name.eq_ignore_ascii_case(name)) {
+                continue;
+            }
+            columns.push(ScopeColumn {
+                name: name.to_owned(),
+                expr: Expr::Column { source, column: ROWID },
+                affinity: Some(Affinity::Integer),
+                collation: Ok(Coll::None),
+                declared_type: Some("INTEGER".to_owned()),
+                merged: false,
+                others: Vec::new(),
+                named: Vec::new(),
+                shown: Some(alias.clone().unwrap_or_else(|| "rowid".to_owned())),
+                hidden: true,
+            });
+        }
+        Ok(columns)
+    }
+}

@@ -1,0 +1,276 @@
+//! The schema of a narrowed connection: tables as a principal may see them, and nothing else.
+//!
+//! What is not granted is not in the schema, so that no statement can name it. The tables of the
+//! file are in a second schema, for rules alone.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use super::{Modules, Object, Registered, Schema, Table, Triggers, View};
+use crate::Error;
+use crate::entitlement::{Entitlement, Granted, fault};
+use crate::parse::ast::{Expr, Stmt};
+use crate::parse::parse;
+use crate::value::Collation;
+
+/// Built-in table-valued functions of narrowed connections: they read their arguments, or the
+/// narrowed schema.
+const MODULES: [&str; 8] = [
+    "generate_series",
+    "json_each",
+    "json_tree",
+    "pragma_collation_list",
+    "pragma_function_list",
+    "pragma_table_info",
+    "pragma_table_list",
+    "pragma_table_xinfo",
+];
+
+/// The rules of a narrowed schema, and the schema that they are about.
+#[derive(Debug)]
+pub(crate) struct Narrowing {
+    pub(crate) entitlement: Arc<Entitlement>,
+    /// The file's own schema, without functions and objects of the program's.
+    pub(crate) whole: Schema,
+}
+
+/// A table as a principal may see it: some columns of the rows that meet a predicate.
+#[derive(Debug)]
+pub struct NarrowedTable {
+    pub(crate) table: Arc<Table>,
+    /// In the order of the table.
+    pub(crate) columns: Vec<NarrowedColumn>,
+    /// The predicate of visible rows.
+    pub(crate) rows: Option<Arc<Expr>>,
+    /// The value of `:principal`.
+    pub(crate) principal: Arc<str>,
+    /// True where the names of the rowid mean something.
+    pub(crate) shows_rowid: bool,
+    pub(crate) is_listed: bool,
+}
+
+/// A visible column.
+#[derive(Debug)]
+pub(crate) struct NarrowedColumn {
+    /// The place in the table.
+    pub(crate) column: usize,
+    /// An expression in the place of the value.
+    pub(crate) mask: Option<Arc<Expr>>,
+}
+
+impl NarrowedTable {
+    /// The table's name as written.
+    pub fn name(&self) -> &str {
+        self.table.name()
+    }
+
+    fn new(table: &Arc<Table>, granted: &Granted, principal: Arc<str>) -> Result<Self, Error> {
+        let rule = |why: String| Err(fault(table.name(), why));
+        let is = |name: &str, other: &str| name.eq_ignore_ascii_case(other);
+        let mut names = granted.columns.iter().flatten().filter(|name| !is(name, "rowid"));
+        let masked = granted.masks.iter().map(|(name, _)| name);
+        if let Some(name) =
+            names.by_ref().chain(masked).find(|name| table.column_index(name).is_none())
+        {
+            return rule(format!("no such column: {name}"));
+        }
+        for (place, (name, _)) in granted.masks.iter().enumerate() {
+            if granted.masks[..place].iter().any(|(other, _)| is(name, other)) {
+                return rule(format!("column {name} has two masks"));
+            }
+        }
+        let is_granted = |name: &str| match &granted.columns {
+            None => true,
+            Some(names) => names.iter().any(|granted| is(granted, name)),
+        };
+        let mask = |name: &str| granted.masks.iter().find(|(masked, _)| is(masked, name));
+        let mut columns = Vec::new();
+        for (column, known) in table.columns.iter().enumerate() {
+            let mask = mask(&known.name).map(|(_, expr)| Arc::clone(expr));
+            // A mask is a grant, of what it shows.
+            if is_granted(&known.name) || mask.is_some() {
+                columns.push(NarrowedColumn { column, mask });
+            }
+        }
+        if columns.is_empty() {
+            return rule("a rule grants at least one column".to_owned());
+        }
+        let shows_rowid = !table.without_rowid
+            && match table.rowid_alias {
+                Some(alias) => {
+                    columns.iter().any(|shown| shown.column == alias && shown.mask.is_none())
+                }
+                None => is_granted("rowid"),
+            };
+        Ok(NarrowedTable {
+            table: Arc::clone(table),
+            columns,
+            rows: granted.rows.clone(),
+            principal,
+            shows_rowid,
+            is_listed: granted.is_listed,
+        })
+    }
+
+    /// The table's definition with nothing but what is visible: names, types, collations, and the
+    /// name of the rowid.
+    fn sql(&self) -> String {
+        let mut sql = format!("CREATE TABLE {}(", quoted(self.name()));
+        for (place, shown) in self.columns.iter().enumerate() {
+            let column = &self.table.columns[shown.column];
+            let comma = if place == 0 { "" } else { ", " };
+            let _ = write!(sql, "{comma}{}", quoted(&column.name));
+            if !column.declared_type.is_empty() {
+                let _ = write!(sql, " {}", column.declared_type);
+            }
+            if self.names_rowid(shown) {
+                sql.push_str(" PRIMARY KEY");
+            }
+            match &column.collation {
+                Ok(Collation::Binary | Collation::Utf16(_)) | Err(_) => {}
+                Ok(known) => {
+                    let _ = write!(sql, " COLLATE {}", known.name());
+                }
+            }
+        }
+        sql.push(')');
+        sql
+    }
+
+    /// True for the column that names the rowid, where the rowid is visible.
+    pub(crate) fn names_rowid(&self, shown: &NarrowedColumn) -> bool {
+        self.shows_rowid && self.table.rowid_alias == Some(shown.column)
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+impl Schema {
+    /// The rules of a narrowed schema.
+    pub(crate) fn narrowing(&self) -> Option<&Narrowing> {
+        self.narrowing.as_deref()
+    }
+
+    /// The schema as a principal may see it: `self` is that of the file.
+    ///
+    /// # Errors
+    /// None as a whole; for each table whose rule does not fit there is a damaged object, whose
+    /// fault goes to `faults`.
+    pub(crate) fn narrowed(
+        &self,
+        entitlement: &Arc<Entitlement>,
+        faults: &mut Vec<Error>,
+    ) -> Schema {
+        let mut whole = self.with_others(Vec::new(), None, Registered::default());
+        whole.own = self.own.without_functions();
+        let modules = self.modules.0.iter();
+        let modules = modules.filter(|module| MODULES.contains(&module.name())).cloned().collect();
+        let mut schema = Schema {
+            cookie: self.cookie,
+            utf16: self.utf16,
+            own: whole.own.clone(),
+            modules: Modules(modules),
+            ..Schema::default()
+        };
+        let mut objects = Vec::new();
+        for object in whole.objects() {
+            let is = |granted: &&Granted| granted.table.eq_ignore_ascii_case(object.name());
+            let Some(granted) = entitlement.tables.iter().find(is) else { continue };
+            let narrowed = narrow(object, granted, entitlement.shared_principal());
+            objects.push(narrowed.unwrap_or_else(|error| {
+                faults.push(error);
+                unfit(object.name())
+            }));
+        }
+        schema.add(schema_of_schema(&objects));
+        objects.into_iter().for_each(|object| schema.add(object));
+        schema.narrowing =
+            Some(Arc::new(Narrowing { entitlement: Arc::clone(entitlement), whole }));
+        schema
+    }
+
+    /// The same narrowed schema without a table whose rule does not fit.
+    pub(crate) fn withdraw(&mut self, name: &str) {
+        for object in &mut self.objects {
+            if object.name().eq_ignore_ascii_case(name) {
+                *object = unfit(name);
+            }
+        }
+    }
+}
+
+/// A table that cannot be read because of its rule.
+fn unfit(name: &str) -> Object {
+    let why = "its rule does not fit the table as it is now".to_owned();
+    Object::Damaged { name: name.to_owned(), why }
+}
+
+fn narrow(object: &Object, granted: &Granted, principal: Arc<str>) -> Result<Object, Error> {
+    let name = object.name();
+    match object {
+        Object::Table(table) => {
+            let narrowed = NarrowedTable::new(table, granted, principal)?;
+            Ok(Object::Narrowed(Arc::new(narrowed)))
+        }
+        Object::View(view) => {
+            if granted.columns.is_some() || granted.rows.is_some() || !granted.masks.is_empty() {
+                let why = "a view is granted as a whole; its tables have rules of their own";
+                return Err(fault(name, why));
+            }
+            let view = View {
+                name: view.name.clone(),
+                columns: view.columns.clone(),
+                select: view.select.clone(),
+                triggers: Triggers::default(),
+                is_listed: granted.is_listed,
+            };
+            Ok(Object::View(Arc::new(view)))
+        }
+        Object::Virtual(_) => {
+            let why = "rows of virtual tables cannot be told apart by rules; grant ordinary tables";
+            Err(fault(name, why))
+        }
+        Object::Narrowed(_) | Object::Damaged { .. } => {
+            Err(fault(name, "its definition cannot be used"))
+        }
+    }
+}
+
+/// `sqlite_schema`, as a view of what is visible.
+fn schema_of_schema(objects: &[Object]) -> Object {
+    const NAME: &str = "sqlite_schema";
+    let text = |text: &str| format!("'{}'", text.replace('\'', "''"));
+    let mut rows = Vec::new();
+    for object in objects {
+        let (kind, sql) = match object {
+            Object::Narrowed(table) if table.is_listed => ("table", text(&table.sql())),
+            Object::View(view) if view.is_listed => ("view", "NULL".to_owned()),
+            _ => continue,
+        };
+        let name = text(object.name());
+        rows.push(format!("('{kind}', {name}, {name}, NULL, {sql})"));
+    }
+    let none = rows.is_empty();
+    if none {
+        rows.push("(NULL, NULL, NULL, NULL, NULL)".to_owned());
+    }
+    let sql = format!(
+        "CREATE VIEW x AS SELECT column1 AS type, column2 AS name, column3 AS tbl_name, \
+         column4 AS rootpage, column5 AS sql FROM (VALUES {}){}",
+        rows.join(", "),
+        if none { " WHERE 0" } else { "" },
+    );
+    match parse(&sql).map(|parsed| parsed.stmt) {
+        Ok(Stmt::CreateView(def)) => Object::View(Arc::new(View {
+            name: NAME.to_owned(),
+            columns: None,
+            select: def.select,
+            triggers: Triggers::default(),
+            is_listed: false,
+        })),
+        // A name with a NUL has no text in SQL.
+        _ => Object::Damaged { name: NAME.to_owned(), why: "it cannot be written down".to_owned() },
+    }
+}
