@@ -153,6 +153,7 @@ Examples:
   shoal sql new.db < schema.sql
   shoal music.db .tables '.schema Album'
   shoal music.db '.mode box' 'SELECT * FROM Genre'
+  shoal sql music.db --as ada --rules rules.json 'SELECT * FROM Album'
   shoal sql a.db \"ATTACH 'b.db' AS b; SELECT * FROM t EXCEPT SELECT * FROM b.t\"
   shoal sql :memory:")]
 pub(crate) struct SqlArgs {
@@ -179,6 +180,13 @@ pub(crate) struct SqlArgs {
     /// Do not keep what is typed
     #[arg(long)]
     pub(crate) no_history: bool,
+    /// Read as this principal does, by the rules of --rules: to try rules, not to keep anything
+    /// from whoever has the file
+    #[arg(long = "as", value_name = "NAME", requires = "rules")]
+    pub(crate) principal: Option<String>,
+    /// The rules of --as, in JSON: docs/entitlements.md has an example
+    #[arg(long, value_name = "FILE", requires = "principal")]
+    pub(crate) rules: Option<PathBuf>,
 }
 
 /// How rows are printed.

@@ -6,6 +6,7 @@ mod complete;
 mod highlight;
 mod history;
 pub(crate) mod interrupt;
+pub(crate) mod narrowed;
 mod output;
 mod params;
 pub(crate) mod script;

@@ -379,7 +379,7 @@ impl Admission {
             }
         };
         (access.owner, access.purse) = (Some(ticket.id), Some(purse));
-        Ok(Verdict { access, is_admin: false, expires_s: Some(ticket.expires) })
+        Ok(Verdict { access, expires_s: Some(ticket.expires), ..Verdict::default() })
     }
 }
 

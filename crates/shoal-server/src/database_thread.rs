@@ -1,4 +1,5 @@
-//! A thread that owns a database and answers one question after another.
+//! A thread that owns a database, or what else a door has open, and answers one question after
+//! another.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -25,16 +26,24 @@ pub enum Unanswered {
     Panicked,
 }
 
-/// A question, given the database or the reason of its absence.
-type Question = Box<dyn FnOnce(Result<&mut Database, &shoal::Error>) + Send>;
+/// A question, given what is open or the reason why nothing is.
+type Question<S> = Box<dyn FnOnce(Result<&mut S, &shoal::Error>) + Send>;
 
 /// A way to the answering thread, which ends with the last of its clones.
-#[derive(Clone)]
-pub struct DatabaseThread {
-    questions: SyncSender<Question>,
+pub struct AnswerThread<S> {
+    questions: SyncSender<Question<S>>,
 }
 
-impl DatabaseThread {
+/// An [`AnswerThread`] that has one database open.
+pub type DatabaseThread = AnswerThread<Database>;
+
+impl<S> Clone for AnswerThread<S> {
+    fn clone(&self) -> Self {
+        Self { questions: self.questions.clone() }
+    }
+}
+
+impl<S: 'static> AnswerThread<S> {
     /// Starts a thread called `name`. `open` is called by the first question, and again after a
     /// failure to open and after a question that panicked: a connection left in the middle of
     /// something answers nobody else.
@@ -43,30 +52,30 @@ impl DatabaseThread {
     /// When no thread can be started.
     pub fn start(
         name: &str,
-        mut open: impl FnMut() -> Result<Database, shoal::Error> + Send + 'static,
-    ) -> std::io::Result<DatabaseThread> {
-        let (questions, receiver) = sync_channel::<Question>(QUEUE);
+        mut open: impl FnMut() -> Result<S, shoal::Error> + Send + 'static,
+    ) -> std::io::Result<AnswerThread<S>> {
+        let (questions, receiver) = sync_channel::<Question<S>>(QUEUE);
         let work = move || {
-            let mut kept: Option<Database> = None;
+            let mut kept: Option<S> = None;
             while let Ok(question) = receiver.recv() {
                 if kept.is_none() {
                     match open() {
-                        Ok(database) => kept = Some(database),
+                        Ok(opened) => kept = Some(opened),
                         Err(error) => {
                             question(Err(&error));
                             continue;
                         }
                     }
                 }
-                if let Some(database) = &mut kept
-                    && panic::catch_unwind(AssertUnwindSafe(|| question(Ok(database)))).is_err()
+                if let Some(opened) = &mut kept
+                    && panic::catch_unwind(AssertUnwindSafe(|| question(Ok(opened)))).is_err()
                 {
                     kept = None;
                 }
             }
         };
         thread::Builder::new().name(name.to_owned()).spawn(work)?;
-        Ok(DatabaseThread { questions })
+        Ok(AnswerThread { questions })
     }
 
     /// Asks, and waits for the answer. A caller who no longer waits leaves a question in the queue,
@@ -76,12 +85,12 @@ impl DatabaseThread {
     /// [`Unanswered`].
     pub async fn ask<T: Send + 'static>(
         &self,
-        question: impl FnOnce(&mut Database) -> T + Send + 'static,
+        question: impl FnOnce(&mut S) -> T + Send + 'static,
     ) -> Result<T, Unanswered> {
         let (answer, asked) = oneshot::channel();
-        let question: Question = Box::new(move |database| {
-            let answered = match database {
-                Ok(database) => Ok(question(database)),
+        let question: Question<S> = Box::new(move |opened| {
+            let answered = match opened {
+                Ok(opened) => Ok(question(opened)),
                 Err(error) => Err(Unanswered::Closed(error.to_string())),
             };
             // Nobody may be waiting any more.

@@ -67,6 +67,8 @@ pub(crate) struct Site {
     pub(crate) incoming: Arc<Semaphore>,
     pub(crate) doorman: Arc<Doorman>,
     pub(crate) admission: Option<Arc<Admission>>,
+    /// True where rules say what principals read of tables.
+    pub(crate) has_rules: bool,
 }
 
 type Shared = Arc<Site>;

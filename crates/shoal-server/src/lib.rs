@@ -16,6 +16,7 @@
 //!
 //! Who may is a [`SharePolicy`]: open, signed tokens of a file ([`TokenFile`]), a server of the app
 //! ([`Hook`]), or a program's own. Strangers may be admitted by work ([`AdmissionOptions`]).
+//! Principals named by tokens read tables as far as a file of [`rules`] says.
 
 #![forbid(unsafe_code)]
 
@@ -32,6 +33,7 @@ mod metrics;
 pub mod pair;
 mod policy;
 mod queries;
+pub mod rules;
 mod server;
 mod socket;
 mod storage;
@@ -42,7 +44,7 @@ mod wire;
 
 pub use admission::{AdmissionOptions, Keys, Unpaid};
 pub use client::{Client, ClientNews, ClientOptions};
-pub use database_thread::{DatabaseThread, Unanswered};
+pub use database_thread::{AnswerThread, DatabaseThread, Unanswered};
 pub use policy::{Asking, Credential, Hook, Open, SharePolicy, TokenFile, Verdict, Visit};
 pub use server::{ServeOptions, Server};
 
@@ -65,6 +67,14 @@ pub enum Error {
         name: String,
         /// The fault.
         fault: Fault,
+    },
+    /// A file of rules that cannot be used.
+    #[error("{path}: {why}")]
+    Rules {
+        /// The file.
+        path: String,
+        /// The fault.
+        why: String,
     },
     /// A certificate or a key that cannot be used, or a build without TLS.
     #[error("{0}")]

@@ -59,6 +59,8 @@ pub struct Verdict {
     pub access: Access,
     /// True for whoever may use the whole API.
     pub is_admin: bool,
+    /// The principal whose entitlements to tables the visitor has.
+    pub principal: Option<String>,
     /// Seconds since 1970-01-01 UTC after which the visitor has to go.
     pub expires_s: Option<u64>,
 }

@@ -1,4 +1,5 @@
-//! The questions of the web page and of the API, answered from a read-only connection.
+//! The questions of the web page and of the API, answered from read-only connections: one with
+//! everything, for admins and for documents, and narrowed ones for principals.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,9 +8,10 @@ use serde_json::{Value as Json, json};
 use shoal::{Access, Database, Document, Environment};
 use shoal_crdt::{DocumentJson, SaveOptions};
 use shoal_history::ChangeHash;
-use shoal_sql::ValueRef;
+use shoal_sql::{Narrowed, Rows, ValueRef};
 
-use crate::database_thread::{DatabaseThread, Unanswered};
+use crate::database_thread::{AnswerThread, Unanswered};
+use crate::rules::RuleFile;
 
 /// Rows of one answer.
 const ROWS_MAX: usize = 1000;
@@ -19,6 +21,8 @@ const HISTORY_MAX: usize = 1000;
 const VALUE_MAX: usize = 64 << 10;
 /// Bytes of the values of one answer, about: behind them rows are left out.
 const ANSWER_MAX: usize = 16 << 20;
+/// Narrowed connections kept open, of the principals who asked last.
+const NARROWED_MAX: usize = 16;
 /// Bytes of a value shown in any case.
 const VALUE_MIN: usize = 64;
 /// The longest run of one statement, and its memory.
@@ -32,33 +36,49 @@ pub(crate) enum QueryError {
     Busy,
     /// There is no document of this name, or no state of these heads.
     Missing,
+    /// No rule grants the principal anything.
+    Nothing,
     /// The words of the failure.
     Failed(String),
+}
+
+/// What the thread has open.
+struct Open {
+    environment: Environment,
+    path: PathBuf,
+    database: Option<Database>,
+    rules: Option<RuleFile>,
+    /// By principal, the last asked at the end.
+    narrowed: Vec<(String, Narrowed)>,
 }
 
 /// A way to the answering thread.
 #[derive(Clone)]
 pub(crate) struct Queries {
-    thread: DatabaseThread,
+    thread: AnswerThread<Open>,
 }
 
 impl Queries {
-    /// Starts the thread.
+    /// Starts the thread. Without rules there is nothing for principals.
     ///
     /// # Errors
     /// When no thread can be started.
-    pub(crate) fn start(environment: Environment, path: PathBuf) -> std::io::Result<Self> {
+    pub(crate) fn start(
+        environment: Environment,
+        path: PathBuf,
+        rules: Option<RuleFile>,
+    ) -> std::io::Result<Self> {
         let open = move || {
-            let mut database = Database::open(environment.clone(), &path, Access::ReadOnly)?;
-            let limits = shoal_sql::Limits {
-                time: Some(TIME_MAX),
-                memory_bytes: Some(MEMORY_MAX),
-                ..shoal_sql::Limits::default()
-            };
-            database.sql().set_limits(limits);
-            Ok(database)
+            let (environment, path) = (environment.clone(), path.clone());
+            Ok(Open {
+                environment,
+                path,
+                database: None,
+                rules: rules.clone(),
+                narrowed: Vec::new(),
+            })
         };
-        Ok(Self { thread: DatabaseThread::start("queries", open)? })
+        Ok(Self { thread: AnswerThread::start("queries", open)? })
     }
 
     /// Asks, and waits for the answer.
@@ -66,14 +86,85 @@ impl Queries {
         &self,
         question: impl FnOnce(&mut Database) -> Result<T, QueryError> + Send + 'static,
     ) -> Result<T, QueryError> {
+        self.send(move |open| question(open.database()?)).await
+    }
+
+    /// Asks what a principal may read.
+    pub(crate) async fn ask_as<T: Send + 'static>(
+        &self,
+        principal: String,
+        question: impl FnOnce(&mut Narrowed) -> Result<T, QueryError> + Send + 'static,
+    ) -> Result<T, QueryError> {
+        self.send(move |open| question(open.narrowed(principal)?)).await
+    }
+
+    async fn send<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Open) -> Result<T, QueryError> + Send + 'static,
+    ) -> Result<T, QueryError> {
         self.thread.ask(question).await.unwrap_or_else(|unanswered| {
             Err(match unanswered {
                 Unanswered::Busy => QueryError::Busy,
-                // The words of the reason name files: they are not for visitors.
                 Unanswered::Closed(_) | Unanswered::Panicked => closed(),
             })
         })
     }
+}
+
+impl Open {
+    fn read_only(&self) -> Result<Database, QueryError> {
+        let opened = Database::open(self.environment.clone(), &self.path, Access::ReadOnly);
+        opened.map_err(|_| closed())
+    }
+
+    /// The database with everything.
+    fn database(&mut self) -> Result<&mut Database, QueryError> {
+        if self.database.is_none() {
+            let mut database = self.read_only()?;
+            database.sql().set_limits(limits());
+            self.database = Some(database);
+        }
+        self.database.as_mut().ok_or_else(closed)
+    }
+
+    /// The database as a principal may read it, by the rules of now.
+    fn narrowed(&mut self, principal: String) -> Result<&mut Narrowed, QueryError> {
+        let rules = self.rules.as_mut().ok_or(QueryError::Nothing)?;
+        let (rules, has_changed) = rules.current();
+        if has_changed {
+            self.narrowed.clear();
+        }
+        let place = self.narrowed.iter().position(|(name, _)| *name == principal);
+        let kept = match place {
+            Some(place) => self.narrowed.remove(place),
+            None => {
+                let entitlement = rules.entitlement(&principal).map_err(|_| unfit())?;
+                let entitlement = entitlement.ok_or(QueryError::Nothing)?;
+                let connection = self.read_only()?.into_sql();
+                // A rule that does not fit is for whoever wrote it, not for the principal.
+                let mut narrowed = connection.narrowed(entitlement).map_err(|_| unfit())?;
+                narrowed.set_limits(limits());
+                (principal, narrowed)
+            }
+        };
+        if self.narrowed.len() >= NARROWED_MAX {
+            self.narrowed.remove(0);
+        }
+        self.narrowed.push(kept);
+        self.narrowed.last_mut().map(|(_, narrowed)| narrowed).ok_or_else(closed)
+    }
+}
+
+fn limits() -> shoal_sql::Limits {
+    shoal_sql::Limits {
+        time: Some(TIME_MAX),
+        memory_bytes: Some(MEMORY_MAX),
+        ..shoal_sql::Limits::default()
+    }
+}
+
+fn unfit() -> QueryError {
+    QueryError::Failed("the rules of this server do not fit its tables; ask who runs it".to_owned())
 }
 
 fn closed() -> QueryError {
@@ -164,28 +255,60 @@ pub(crate) fn history(database: &mut Database, name: &str) -> Result<Json, Query
     Ok(json!({ "name": name, "count": count, "changes": changes }))
 }
 
+/// The tables and views in sight.
+const TABLES: &str =
+    "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') ORDER BY name";
+
 /// The tables and views of the file.
 pub(crate) fn tables(database: &mut Database) -> Result<Json, QueryError> {
-    let sql = "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') ORDER BY name";
-    query(database, sql)
+    query(database, TABLES)
+}
+
+/// The tables and views of a principal.
+pub(crate) fn tables_of(narrowed: &mut Narrowed) -> Result<Json, QueryError> {
+    query_of(narrowed, TABLES)
 }
 
 /// Runs a reading statement.
 pub(crate) fn query(database: &mut Database, sql: &str) -> Result<Json, QueryError> {
+    check_reads(sql)?;
+    let connection = database.sql();
+    let mut statement = connection.prepare(sql).map_err(failed)?;
+    let columns = statement.column_names().to_vec();
+    let rows = connection.query(&mut statement).map_err(failed)?;
+    shown(&columns, rows).map_err(failed)
+}
+
+/// Runs a reading statement of a principal.
+pub(crate) fn query_of(narrowed: &mut Narrowed, sql: &str) -> Result<Json, QueryError> {
+    // The words of faults of the file name the file, and pages of tables out of sight.
+    let failed = |error| match error {
+        shoal_sql::Error::Store(_) => QueryError::Failed("the file cannot be read".to_owned()),
+        error => failed(error),
+    };
+    check_reads(sql)?;
+    let mut statement = narrowed.prepare(sql).map_err(failed)?;
+    let columns = statement.column_names().to_vec();
+    let rows = narrowed.query(&mut statement).map_err(failed)?;
+    shown(&columns, rows).map_err(failed)
+}
+
+fn check_reads(sql: &str) -> Result<(), QueryError> {
     let word: String = sql.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
     let reads = ["SELECT", "WITH", "VALUES", "EXPLAIN"];
     if !reads.iter().any(|read| word.eq_ignore_ascii_case(read)) {
         let why = "only statements that read: SELECT, WITH, VALUES, EXPLAIN";
         return Err(QueryError::Failed(why.to_owned()));
     }
-    let connection = database.sql();
-    let mut statement = connection.prepare(sql).map_err(failed)?;
-    let columns = statement.column_names().to_vec();
-    let mut rows = connection.query(&mut statement).map_err(failed)?;
+    Ok(())
+}
+
+/// The rows of an answer, within its bounds.
+fn shown(columns: &[String], mut rows: Rows<'_>) -> Result<Json, shoal_sql::Error> {
     let mut shown = Vec::new();
     let mut is_cut = false;
     let mut room = ANSWER_MAX;
-    while let Some(row) = rows.next().map_err(failed)? {
+    while let Some(row) = rows.next()? {
         if shown.len() >= ROWS_MAX || room == 0 {
             is_cut = true;
             break;

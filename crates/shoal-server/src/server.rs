@@ -21,6 +21,7 @@ use crate::engine::{self, Engine, Input, News, TICK};
 use crate::http::{self, Site};
 use crate::policy::SharePolicy;
 use crate::queries::Queries;
+use crate::rules::RuleFile;
 use crate::storage::{Figures, Naming, Storage};
 use crate::wire::INCOMING_KIB;
 use crate::{Error, tls};
@@ -51,6 +52,8 @@ pub struct ServeOptions {
     pub metrics: Option<SocketAddr>,
     /// Who may.
     pub policy: Arc<dyn SharePolicy>,
+    /// The file of rules for what principals read of tables ([`crate::rules`]).
+    pub rules: Option<PathBuf>,
     /// The price of admission for whoever the policy does not know.
     pub admission: Option<AdmissionOptions>,
     /// The bounds of peers.
@@ -175,6 +178,12 @@ impl Server {
         let ServeOptions { environment, path, listen, admin_token, origins, limits, .. } = options;
         let tls = options.tls.as_ref().map(|(chain, key)| tls::Server::new(chain, key));
         let tls = tls.transpose()?;
+        let rules = options.rules.map(|path| {
+            RuleFile::open(&path)
+                .map_err(|why| Error::Rules { path: path.display().to_string(), why })
+        });
+        let rules = rules.transpose()?;
+        let has_rules = rules.is_some();
         let admission = options.admission.map(|it| Admission::start(it, environment.clone()));
         let admission = admission.transpose()?;
         let listener = TcpListener::bind(listen).await?;
@@ -197,7 +206,7 @@ impl Server {
             Arc::clone(&figures),
         ));
         tokio::spawn(Arc::clone(&doorman).watch(running.engine.clone(), questions));
-        let queries = Queries::start(environment, path)?;
+        let queries = Queries::start(environment, path, rules)?;
         let address = listener.local_addr()?;
         let places = Arc::new(Semaphore::new(http::CONNECTIONS));
         let site = Arc::new(Site {
@@ -215,6 +224,7 @@ impl Server {
             incoming: Arc::new(Semaphore::new(INCOMING_KIB)),
             doorman,
             admission,
+            has_rules,
         });
         let (stop, stopped) = watch::channel(false);
         let mut serving = JoinSet::new();

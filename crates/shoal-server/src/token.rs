@@ -1,8 +1,8 @@
 //! Tokens: signed rights of their bearers on documents (Ed25519).
 //!
 //! A token is `shoal.PAYLOAD.SIGNATURE`, both in base64url without padding. The payload is JSON:
-//! `{"id", "read", "write", "admin", "expires"}`. A server knows public keys, ids of revoked tokens
-//! and the rights of strangers: [`Tokens`], a file. The secret key is needed by whoever makes
+//! `{"id", "read", "write", "admin", "as", "expires"}`. A server knows public keys, ids of revoked
+//! tokens and the rights of strangers: [`Tokens`], a file. The secret key is needed by whoever makes
 //! tokens, and by no server.
 
 use base64ct::{Base64UrlUnpadded, Encoding};
@@ -35,6 +35,9 @@ pub struct Grant {
     /// True for whoever may do everything, the API included.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub admin: bool,
+    /// The principal whose entitlements to tables the bearer has.
+    #[serde(rename = "as", default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
     /// The last second of the token, since 1970-01-01 UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<u64>,
@@ -233,7 +236,8 @@ mod tests {
     fn grant() -> Grant {
         let write = vec![format!("automerge:{ID}"), "3*".to_owned()];
         let read = vec!["*".to_owned()];
-        Grant { id: "a1".to_owned(), read, write, admin: false, expires: Some(1_000) }
+        let principal = Some("ada".to_owned());
+        Grant { id: "a1".to_owned(), read, write, admin: false, principal, expires: Some(1_000) }
     }
 
     #[test]

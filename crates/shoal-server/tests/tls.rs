@@ -32,6 +32,7 @@ fn options(folder: &Path, tls: (PathBuf, PathBuf)) -> ServeOptions {
         tls: Some(tls),
         metrics: None,
         policy: Arc::new(Open(Rights::Write)),
+        rules: None,
         admission: None,
         limits: Limits::default(),
     }

@@ -48,6 +48,10 @@ pub(crate) struct ServeArgs {
     /// Let in whoever has a token that this file knows: shoal token new FILE makes both
     #[arg(long, value_name = "FILE")]
     pub(crate) tokens: Option<PathBuf>,
+    /// What principals read of tables, by the API: a file of rules in JSON. Tokens made with --as
+    /// name principals
+    #[arg(long, value_name = "FILE", requires = "tokens")]
+    pub(crate) rules: Option<PathBuf>,
     /// Ask a server of yours about each document: POST of token and document, answer of rights
     #[arg(long, value_name = "URL", conflicts_with = "tokens")]
     pub(crate) ask: Option<String>,

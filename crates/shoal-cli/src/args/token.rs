@@ -27,6 +27,7 @@ before patterns.
 
 Examples:
   shoal token new tokens.json --write automerge:2akvofn6L1o4RMUEMQi7qzwRjKWZ --read '*' --note Ada
+  shoal token new tokens.json --as ada --expires 1d
   shoal token new tokens.json --admin --expires 12h")]
 pub(crate) struct TokenNewArgs {
     /// The file of tokens; a missing file is made, with its key in FILE.key
@@ -40,6 +41,9 @@ pub(crate) struct TokenNewArgs {
     /// Everything may be done, by the page and the API too
     #[arg(long)]
     pub(crate) admin: bool,
+    /// The principal whose entitlements to tables the bearer has: see shoal serve --rules
+    #[arg(long = "as", value_name = "NAME")]
+    pub(crate) principal: Option<String>,
     /// How long the token counts: a number with s, m, h or d behind it, or never
     #[arg(long, value_name = "TIME", default_value = "30d")]
     pub(crate) expires: String,

@@ -34,7 +34,11 @@ pub(crate) struct Running;
 
 impl Running {
     pub(crate) fn begin(connection: &Connection) -> Running {
-        *running() = Some(connection.interrupter());
+        Running::begin_by(connection.interrupter())
+    }
+
+    pub(crate) fn begin_by(interrupter: Interrupter) -> Running {
+        *running() = Some(interrupter);
         Running
     }
 }

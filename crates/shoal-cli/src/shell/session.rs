@@ -442,7 +442,7 @@ impl From<std::io::Error> for Stop {
 }
 
 /// The line of `sql` with byte `offset`, and a caret below the place.
-fn pointer(sql: &str, offset: usize) -> String {
+pub(super) fn pointer(sql: &str, offset: usize) -> String {
     let offset =
         (0..=offset.min(sql.len())).rev().find(|at| sql.is_char_boundary(*at)).unwrap_or(0);
     let start = sql[..offset].rfind('\n').map_or(0, |newline| newline + 1);

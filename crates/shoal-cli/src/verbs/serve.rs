@@ -53,6 +53,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         hosts: args.hosts.clone(),
         tls: args.tls_cert.clone().zip(args.tls_key.clone()),
         metrics: args.metrics_listen,
+        rules: args.rules.clone(),
         limits: shoal_server::Limits::default(),
     };
     let s = if options.tls.is_some() { "s" } else { "" };

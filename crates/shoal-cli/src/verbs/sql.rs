@@ -5,12 +5,15 @@ use std::io::{self, IsTerminal};
 use crate::args::{RowFormat, SqlArgs};
 use crate::failure::Failure;
 use crate::shell::session::Session;
-use crate::shell::{interrupt, script, terminal};
+use crate::shell::{interrupt, narrowed, script, terminal};
 
 pub(crate) fn run(args: &SqlArgs) -> Result<(), Failure> {
     let format = args.format.unwrap_or_else(|| {
         if io::stdout().is_terminal() { RowFormat::Table } else { RowFormat::List }
     });
+    if let Some(by) = args.principal.as_deref().zip(args.rules.as_deref()) {
+        return narrowed::run(args, by, format);
+    }
     let mut session = Session::open(args, format)?;
     interrupt::handle()?;
     if !args.sql.is_empty() {

@@ -117,8 +117,9 @@ fn seconds(text: &str) -> Result<Option<u64>, Failure> {
 fn new(args: &TokenNewArgs) -> Result<(), Failure> {
     let environment = Environment::os();
     let lasts = seconds(&args.expires)?;
-    if args.read.is_empty() && args.write.is_empty() && !args.admin {
-        let why = "a token for nothing: --read DOC, --write DOC or --admin says what it is for";
+    let names_none = args.read.is_empty() && args.write.is_empty();
+    if names_none && !args.admin && args.principal.is_none() {
+        let why = "a token for nothing: --read DOC, --write DOC, --as NAME or --admin says what it is for";
         return Err(Failure::at("token new", why));
     }
     let now_s = u64::try_from(environment.now_seconds()).unwrap_or(0);
@@ -135,6 +136,7 @@ fn new(args: &TokenNewArgs) -> Result<(), Failure> {
         read: spelled(&args.read),
         write: spelled(&args.write),
         admin: args.admin,
+        principal: args.principal.clone(),
         expires: lasts.map(|lasts| now_s.saturating_add(lasts)),
     };
     grant.access().map_err(|why| Failure::at("token new", why))?;
@@ -172,6 +174,7 @@ fn ls(args: &TokenLsArgs) -> Result<(), Failure> {
         if grant.admin {
             rights.push("admin".to_owned());
         }
+        rights.extend(grant.principal.iter().map(|principal| format!("as {principal}")));
         rights.extend(grant.write.iter().map(|document| format!("write {document}")));
         rights.extend(grant.read.iter().map(|document| format!("read {document}")));
         let note = if note.is_empty() { String::new() } else { format!("  {note}") };

@@ -1,4 +1,5 @@
-//! The JSON API: documents for whoever may read them, everything else for admins.
+//! The JSON API: documents for whoever may read them, tables as far as rules grant them, everything
+//! else for admins.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,7 +34,7 @@ const NAME_MAX: usize = 1_024;
 enum Who {
     /// The admin token, or a token of an admin.
     Admin,
-    /// Somebody with a credential: documents they may read, by name.
+    /// Somebody with a credential: documents they may read, by name, and the tables of a principal.
     Reader(Arc<(Visit, Verdict)>),
 }
 
@@ -97,6 +98,22 @@ fn admins_only(who: &Who) -> Option<Response> {
     }
 }
 
+/// The principal whose tables are asked for; `None` for an admin, who reads all of them.
+///
+/// # Errors
+/// The refusal of whoever is no principal, and of all where there are no rules.
+fn principal(site: &Shared, who: &Who) -> Result<Option<String>, Box<Response>> {
+    let refused = |why| Err(Box::new(refusal(StatusCode::FORBIDDEN, why)));
+    let Who::Reader(reader) = who else { return Ok(None) };
+    match &reader.1.principal {
+        Some(_) if !site.has_rules => {
+            refused("this server has no rules of tables: shoal serve --rules FILE names some")
+        }
+        Some(principal) => Ok(Some(principal.clone())),
+        None => refused("tables ask for an admin's token, or one made by shoal token new --as"),
+    }
+}
+
 /// True when whoever asks may read a document. Others hear what is said of absent ones.
 async fn may_read(site: &Shared, who: &Who, name: &str) -> bool {
     let Who::Reader(reader) = who else { return true };
@@ -118,6 +135,9 @@ fn failure(error: &QueryError) -> Response {
     match error {
         QueryError::Busy => refusal(StatusCode::TOO_MANY_REQUESTS, "too many questions wait"),
         QueryError::Missing => missing(),
+        QueryError::Nothing => {
+            refusal(StatusCode::FORBIDDEN, "no rule of this server grants you tables")
+        }
         QueryError::Failed(why) => refusal(StatusCode::BAD_REQUEST, why),
     }
 }
@@ -352,20 +372,27 @@ async fn mark_denied(site: &Shared, who: &Who, name: String, is_denied: bool) ->
 }
 
 async fn tables(State(site): State<Shared>, Extension(who): Extension<Who>) -> Response {
-    match admins_only(&who) {
-        Some(refused) => refused,
-        None => reply(site.queries.ask(queries::tables).await),
+    match principal(&site, &who) {
+        Err(refused) => *refused,
+        Ok(None) => reply(site.queries.ask(queries::tables).await),
+        Ok(Some(principal)) => reply(site.queries.ask_as(principal, queries::tables_of).await),
     }
 }
 
 async fn sql(State(site): State<Shared>, Extension(who): Extension<Who>, body: Bytes) -> Response {
-    if let Some(refused) = admins_only(&who) {
-        return refused;
-    }
+    let principal = match principal(&site, &who) {
+        Ok(principal) => principal,
+        Err(refused) => return *refused,
+    };
     let Ok(sql) = String::from_utf8(body.into()) else {
         return refusal(StatusCode::BAD_REQUEST, "the statement is not UTF-8");
     };
-    reply(site.queries.ask(move |database| queries::query(database, &sql)).await)
+    reply(match principal {
+        None => site.queries.ask(move |database| queries::query(database, &sql)).await,
+        Some(principal) => {
+            site.queries.ask_as(principal, move |it| queries::query_of(it, &sql)).await
+        }
+    })
 }
 
 #[cfg(test)]

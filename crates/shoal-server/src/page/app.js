@@ -14,17 +14,22 @@ async function fetched(path, options = {}) {
   const token = sessionStorage.getItem("token") ?? "";
   const headers = { authorization: `Bearer ${token}` };
   const response = await fetch(`/api/${path}`, { ...options, headers });
-  if (response.status === 401 || response.status === 403) {
+  if (response.status === 401) {
     $("key").hidden = false;
     $("main").hidden = true;
   }
-  if (!response.ok) throw new Error((await response.json()).error);
+  if (!response.ok) throw Object.assign(new Error((await response.json()).error), { status: response.status });
   $("key").hidden = true;
   $("main").hidden = false;
   return response;
 }
 const ask = async (path, options) => (await fetched(path, options)).json();
 const query = (sql) => ask("sql", { method: "POST", body: sql });
+// Figures and peers are for admins; readers have documents, and principals tables.
+const ofAdmins = (error) => {
+  if (error.status === 403) return null;
+  throw error;
+};
 const quoted = (text) => `'${text.replaceAll("'", "''")}'`;
 
 function element(name, text, properties = {}) {
@@ -38,11 +43,14 @@ const since = (ms) => ms < 1e5 ? `${Math.round(ms / 1000)} s` : ms < 6e6 ? `${Ma
 
 async function look() {
   try {
-    const status = await ask("status");
-    const pause = status.commits ? (status.commit_us / status.commits / 1000).toFixed(2) : "–";
-    const failed = status.has_failed ? " · the file refuses to be written" : "";
-    $("status").textContent = `${status.peers} peers · ${status.changes} changes stored · ${pause} ms a commit${failed}`;
-    plot(status);
+    const status = await ask("status").catch(ofAdmins);
+    $("status").textContent = "";
+    if (status) {
+      const pause = status.commits ? (status.commit_us / status.commits / 1000).toFixed(2) : "–";
+      const failed = status.has_failed ? " · the file refuses to be written" : "";
+      $("status").textContent = `${status.peers} peers · ${status.changes} changes stored · ${pause} ms a commit${failed}`;
+      plot(status);
+    }
     const { documents } = await ask("documents");
     $("no-documents").hidden = documents.length > 0;
     const wanted = $("filter").value.trim();
@@ -63,7 +71,7 @@ async function look() {
     const here = documents.find((one) => one.name === chosen);
     if (here && at === null && here.heads.join() !== shownHeads) await show();
     if (chosen && !here) $("document").hidden = true;
-    await peers();
+    if (status) await peers();
   } catch (error) {
     $("status").textContent = error.message;
   }

@@ -11,7 +11,7 @@ use shoal::Environment;
 use shoal_sync::{Access, Fault, Rights};
 
 use super::{SharePolicy, Verdict, Visit};
-use crate::token::Tokens;
+use crate::token::{Grant, Tokens};
 
 /// The longest file of tokens.
 const FILE_MAX: u64 = 16 << 20;
@@ -82,7 +82,8 @@ impl SharePolicy for TokenFile {
         // Whoever has a token may do what anyone may.
         access.others = access.others.max(tokens.anyone.into());
         access.owner = Some(mark(token));
-        Ok(Verdict { access, is_admin: grant.admin, expires_s: grant.expires })
+        let Grant { admin: is_admin, principal, expires: expires_s, .. } = grant;
+        Ok(Verdict { access, is_admin, principal, expires_s })
     }
 
     fn version(&self) -> u64 {
