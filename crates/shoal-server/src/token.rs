@@ -2,8 +2,8 @@
 //!
 //! A token is `shoal.PAYLOAD.SIGNATURE`, both in base64url without padding. The payload is JSON:
 //! `{"id", "read", "write", "admin", "as", "expires"}`. A server knows public keys, ids of revoked
-//! tokens and the rights of strangers: [`Tokens`], a file. The secret key is needed by whoever makes
-//! tokens, and by no server.
+//! tokens and the rights of strangers: [`Tokens`], a file. The secret key is needed by whoever
+//! makes tokens, and by no server.
 
 use base64ct::{Base64UrlUnpadded, Encoding};
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};

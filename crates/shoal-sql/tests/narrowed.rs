@@ -72,12 +72,15 @@ fn check(narrowed: &mut Narrowed, sql: &str, expect: &str) {
     assert_eq!(told(narrowed, sql), expect, "{sql}");
 }
 
+/// The ids and titles that are visible.
+type Visible = &'static [(i64, &'static str)];
+
 /// Every kind of rule, seen by every kind of query.
 #[test]
 fn each_rule_holds_in_each_query() {
     let scratch = Scratch::new(FILE);
     // The rule, the principal, and the visible rows of id and title.
-    let cases: Vec<(TableRule, &str, &[(i64, &str)])> = vec![
+    let cases: Vec<(TableRule, &str, Visible)> = vec![
         (
             TableRule::of("note"),
             "ada",
