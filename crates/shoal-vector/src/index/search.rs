@@ -32,7 +32,7 @@ const SAMPLES: usize = 1024;
 #[derive(Debug)]
 struct Whole {
     graph: Graph,
-    root: Meta,
+    meta: Meta,
     /// The block of each node's row, and the place in the block.
     places: Vec<(u32, u32)>,
 }
@@ -116,7 +116,7 @@ impl Whole {
             }
             root => root.and_then(|(_, node)| node),
         };
-        Ok(Whole { graph, root: meta, places })
+        Ok(Whole { graph, meta, places })
     }
 }
 
@@ -197,7 +197,7 @@ impl IndexSearch<'_> {
         let readiness = known.of(table, (meta, state), resident.as_deref(), reads)?;
         let found = match (&readiness, &resident) {
             (Readiness::Stale, _) => None,
-            (Readiness::Whole(whole), Some(resident)) if whole.root == meta => {
+            (Readiness::Whole(whole), Some(resident)) if whole.meta == meta => {
                 self.find_whole((whole, resident), (&coded, &query), ef, reads)?
             }
             _ => self.find_paged(meta, (&coded, &query), ef, reads)?,
@@ -236,8 +236,14 @@ impl IndexSearch<'_> {
         let visits = (ef as f64 / share * VISITS * 4.0) as usize;
         let (mut nodes, mut scratch) = (&whole.graph, Scratch::default());
         let bounds = Bounds { ef, visits };
-        let found =
-            walk(index, &mut nodes, coded, bounds, &mut scratch, |_, node| Ok(allows(node)))?;
+        let mut steps = 0_u32;
+        let found = walk(index, &mut nodes, coded, bounds, &mut scratch, |_, node| {
+            steps += 1;
+            if steps.is_multiple_of(4096) {
+                reads.check()?;
+            }
+            Ok(allows(node))
+        })?;
         let hit = |near: Near| {
             let (block, row) = whole.places[near.node as usize];
             let block = &resident.blocks[block as usize];
@@ -265,7 +271,10 @@ impl IndexSearch<'_> {
         let mut nodes = Paged { graph: &mut graph, rows: Some(reads.rows(&index.nodes)?) };
         let bounds = Bounds { ef, visits: usize::MAX };
         let mut scratch = Scratch::default();
-        let found = walk(index, &mut nodes, coded, bounds, &mut scratch, |_, _| Ok(true))?;
+        let found = walk(index, &mut nodes, coded, bounds, &mut scratch, |_, _| {
+            reads.check()?;
+            Ok(true)
+        })?;
         let Some(found) = found.filter(|found| found.len() >= self.wanted) else {
             return Ok(None);
         };
