@@ -208,6 +208,11 @@ pub trait TableEngine: Send + Sync + 'static {
         false
     }
 
+    /// True for engines with `vec0` tables and indexes of their columns.
+    fn has_vectors(&self) -> bool {
+        false
+    }
+
     /// Runs `work` on so many threads at once, each with its number and a handle of its own of the
     /// file `path`, which is in write-ahead log mode: every commit is synced, and a handle waits
     /// for the others.

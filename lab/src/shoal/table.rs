@@ -267,6 +267,10 @@ impl TableEngine for Tables {
         true
     }
 
+    fn has_vectors(&self) -> bool {
+        true
+    }
+
     fn on_handles(
         &self,
         path: &Path,

@@ -12,6 +12,7 @@ mod search;
 pub(crate) mod tpch;
 mod two_indexes;
 mod users;
+mod vectors;
 mod views;
 mod write;
 
@@ -37,6 +38,7 @@ pub(crate) fn rows<E: TableEngine>() -> Bench<E> {
     write::add(&mut bench);
     bulk::add(&mut bench);
     search::add(&mut bench);
+    vectors::add(&mut bench);
     bench
 }
 
