@@ -70,6 +70,16 @@ pub enum Error {
         /// The fault.
         source: shoal_history::Error,
     },
+    /// A stored document chunk is broken.
+    #[error("{table} row {rowid}: {source}")]
+    DocumentChunk {
+        /// The table.
+        table: &'static str,
+        /// The row.
+        rowid: i64,
+        /// The fault.
+        source: shoal_crdt::Error,
+    },
     /// The stored changes of a document do not lead to its stored heads.
     #[error("document {name}: its changes do not lead to its heads; missing: {missing}")]
     HeadsDiffer {

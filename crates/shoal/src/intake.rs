@@ -28,7 +28,7 @@ impl<'d> Intake<'d> {
     /// Takes the chunk of the row `rowid`.
     ///
     /// # Errors
-    /// [`Error::Chunk`] and [`Error::Document`] for bytes of no chunk, or of a broken one.
+    /// [`Error::Chunk`] and [`Error::DocumentChunk`] for bytes of no chunk, or of a broken one.
     pub(crate) fn take(&mut self, rowid: i64, bytes: &[u8]) -> Result<(), Error> {
         if is_change(bytes) {
             let change = Change::from_bytes_within(bytes, &limits())
@@ -43,7 +43,9 @@ impl<'d> Intake<'d> {
             verify: Verify::Later,
             ..LoadOptions::default()
         };
-        let mut loaded = Document::load(bytes, self.document.actor().clone(), &options)?;
+        let broken = |source| Error::DocumentChunk { table: CHUNK, rowid, source };
+        let mut loaded =
+            Document::load(bytes, self.document.actor().clone(), &options).map_err(broken)?;
         if self.document.is_empty() && self.changes.is_empty() {
             loaded.set_limits(*self.document.limits());
             *self.document = loaded;

@@ -161,7 +161,7 @@ fn foreign_writes_are_noticed() {
     check("DELETE FROM _shoal_chunk WHERE id = 4294967296", "do not lead to its heads");
     check("UPDATE _shoal_chunk SET heads = zeroblob(32)", "do not lead to its heads");
     check("UPDATE _shoal_chunk SET heads = x'0102'", "32 bytes each");
-    check("UPDATE _shoal_chunk SET bytes = x'00'", "bytes");
+    check("UPDATE _shoal_chunk SET bytes = x'00'", "_shoal_chunk row 4294967296: chunk envelope");
     check("UPDATE _shoal_chunk SET bytes = 'text'", "the chunk is no blob");
     check("UPDATE _shoal_chunk SET id = id + 4294967296", "do not lead to its heads");
     check("UPDATE _shoal_doc SET heads = x'0102'", "32 bytes each");
