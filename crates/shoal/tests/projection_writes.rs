@@ -582,3 +582,19 @@ fn a_counter_is_not_overwritten_by_a_real() {
     bench.ok("UPDATE votes SET votes = 2.5 WHERE title = 'two'");
     bench.check();
 }
+
+#[test]
+fn truth_values_are_integers_where_a_column_says_so() {
+    let mut bench = bench(&["CREATE PROJECTION todo FROM DOCUMENTS ROWS '$.items[*]' COLUMNS \
+        (title TEXT, done INT PATH '$.done', votes COUNTER PATH '$.done')"]);
+    let seen = "SELECT title, done, votes FROM todo ORDER BY _id";
+    assert_eq!(rows(&bench.path, seen), ["one|0|NULL", "two|NULL|NULL"]);
+    let misfits = "SELECT \"column\", type, value FROM todo_misfits";
+    assert_eq!(rows(&bench.path, misfits), ["votes|boolean|false"]);
+    // A truth value stays one where the number is one's.
+    bench.ok("UPDATE todo SET done = 1 WHERE title = 'one'");
+    assert_eq!(bench.json("list/a")["items"][0]["done"], true);
+    bench.ok("UPDATE todo SET done = 2 WHERE title = 'one'");
+    assert_eq!(bench.json("list/a")["items"][0]["done"], 2);
+    bench.check();
+}

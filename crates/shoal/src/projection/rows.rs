@@ -298,11 +298,13 @@ fn converted(
         (Kind::Text | Kind::String, ScalarRef::Uint(number)) => {
             Some(SqlValue::text(number.to_string()))
         }
+        (Kind::Integer | Kind::Boolean, ScalarRef::Boolean(truth)) => {
+            Some(SqlValue::Int(i64::from(truth)))
+        }
         (Kind::Integer | Kind::Counter | Kind::Timestamp, _) => integer(scalar),
         (Kind::Real, ScalarRef::F64(number)) if !number.is_nan() => Some(SqlValue::Real(number)),
         (Kind::Real, ScalarRef::Int(number)) => Some(SqlValue::Real(number as f64)),
         (Kind::Real, ScalarRef::Uint(number)) => Some(SqlValue::Real(number as f64)),
-        (Kind::Boolean, ScalarRef::Boolean(truth)) => Some(SqlValue::Int(i64::from(truth))),
         (Kind::Bytes, ScalarRef::Bytes(bytes)) => Some(SqlValue::Blob(bytes.into())),
         _ => None,
     })

@@ -184,6 +184,7 @@ fn number(known: &Scalar, value: i64) -> Option<Scalar> {
         Scalar::Int(_) => Some(Scalar::Int(value)),
         Scalar::Uint(_) => u64::try_from(value).ok().map(Scalar::Uint),
         Scalar::Timestamp(_) => Some(Scalar::Timestamp(value)),
+        Scalar::Boolean(_) if value == 0 || value == 1 => Some(Scalar::Boolean(value == 1)),
         Scalar::F64(_) if is_whole(value as f64) && value as f64 as i64 == value => {
             Some(Scalar::F64(value as f64))
         }
