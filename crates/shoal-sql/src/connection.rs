@@ -365,6 +365,12 @@ impl Connection {
         parsed.guard = kept.keeper.as_ref().map(|keeper| keeper.guard());
         if let Some(prefix) = *reserved {
             write::refuse_reserved(&schema, &parsed.stmt, prefix)?;
+            if let Some(keeper) = &kept.keeper {
+                let closes = |table: &str, columns: [&str; 2], trigger: &str| {
+                    keeper.closes(table, columns, trigger)
+                };
+                write::refuse_closed(&schema, &parsed.stmt, &closes)?;
+            }
         }
         let (txns, forced) = (Txns::new(snapshot.get(), &attached), control.forced);
         let compiled = compile(&schema, &parsed, sql, txns, forced)?;

@@ -14,7 +14,7 @@ use crate::tables::{self, CHUNK, DOC, Last};
 
 /// The changes of layout 1: `_shoal_change(id, doc, hash, actor, seq, chunk)`.
 const CHANGE: &str = "_shoal_change";
-const META: &str = "_shoal_meta";
+pub(crate) const META: &str = "_shoal_meta";
 /// The definitions of projections.
 pub(crate) const PROJECTION: &str = "_shoal_projection";
 
@@ -58,8 +58,10 @@ impl Layout {
                 NEWEST if has(DOC) && has(CHUNK) => Ok(Layout::Second),
                 NEWEST if !has(DOC) => Err(Error::Layout { table: DOC }),
                 NEWEST => Err(Error::Layout { table: CHUNK }),
-                version if version > NEWEST => Err(Error::Newer { version, newest: NEWEST }),
-                _ => Err(Error::Layout { table: META }),
+                version => {
+                    check_version(version)?;
+                    Err(Error::Layout { table: META })
+                }
             };
         }
         match (has(DOC), has(CHANGE)) {
@@ -83,6 +85,11 @@ impl Layout {
             }
         }
     }
+}
+
+/// Refuses the layout of a later Shoal.
+pub(crate) fn check_version(version: i64) -> Result<(), Error> {
+    if version > NEWEST { Err(Error::Newer { version, newest: NEWEST }) } else { Ok(()) }
 }
 
 /// Runs statements on the reserved tables, and notes the layout.

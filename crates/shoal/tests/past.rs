@@ -469,3 +469,62 @@ fn one_change_among_many_documents() {
     assert!(refused(&mut database, &then(&unknown)).contains("no document has such a change"));
     assert!(refused(&mut database, &then(&unknown)).contains("no document has such a change"));
 }
+
+#[test]
+fn a_file_of_a_later_shoal_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    let open = || Database::open(Environment::os(), &path, shoal::Access::Create).unwrap();
+    let mut database = open();
+    let mut document = Document::new(Environment::os().new_actor());
+    import(&mut document, r#"{"items": [{"n": 1}]}"#);
+    database.store("list/a", &mut document).unwrap();
+    let define = "CREATE PROJECTION todo FROM DOCUMENTS ROWS '$.items[*]' COLUMNS (n INT)";
+    database.define(define).unwrap();
+    drop(database);
+    let sqlite = rusqlite::Connection::open(&path).unwrap();
+    sqlite.execute_batch("UPDATE _shoal_meta SET value = 9 WHERE key = 'layout'").unwrap();
+    drop(sqlite);
+
+    let mut database = open();
+    let why = "the documents have layout 9, of a later Shoal; this one knows up to 2";
+    for sql in [
+        "SELECT * FROM documents",
+        "SELECT * FROM document_history('list/a')",
+        "SELECT * FROM todo AS OF 'abcd'",
+        "SELECT * FROM documents FOR SYSTEM_TIME AS OF '2030-01-01'",
+        "UPDATE todo SET n = 2",
+        "INSERT INTO todo(_doc, n) VALUES ('list/a', 2)",
+        "DELETE FROM todo",
+    ] {
+        let refused = refused(&mut database, sql);
+        assert!(refused.contains(why), "{sql}: {refused}");
+    }
+    for sql in ["DROP PROJECTION todo", "REBUILD PROJECTION todo"] {
+        assert_eq!(database.define(sql).unwrap_err().to_string(), why);
+    }
+    assert_eq!(database.rebuild("todo").unwrap_err().to_string(), why);
+    assert_eq!(rows(&mut database, "SELECT n FROM todo"), ["1"]);
+    assert_eq!(rows(&mut database, "SELECT count(*) FROM _shoal_chunk"), ["1"]);
+}
+
+#[test]
+fn documents_of_the_first_layout_are_listed_and_have_no_past_yet() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    std::fs::copy(shoal_testkit::testdata("shoal/layout-1.db"), &path).unwrap();
+    let mut database = Database::open(Environment::os(), &path, shoal::Access::Create).unwrap();
+    let listed = "SELECT name, json ->> '$.n' FROM documents ORDER BY name";
+    assert_eq!(rows(&mut database, listed), ["list/b|1", "plan|NULL"]);
+    for sql in [
+        "SELECT * FROM document_history('plan')",
+        "SELECT * FROM documents AS OF 'abcd'",
+        "SELECT * FROM documents FOR SYSTEM_TIME AS OF '2030-01-01'",
+    ] {
+        let refused = refused(&mut database, sql);
+        assert!(refused.contains("as Shoal 0.1.0 stored them"), "{sql}: {refused}");
+    }
+    database.compact("plan").unwrap();
+    assert_eq!(rows(&mut database, "SELECT count(*) FROM document_history('plan')"), ["3"]);
+    assert_eq!(rows(&mut database, listed), ["list/b|1", "plan|NULL"]);
+}

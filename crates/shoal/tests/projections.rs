@@ -261,3 +261,126 @@ fn a_definition_that_would_stop_commits_is_refused() {
     database.store("one", &mut document).unwrap();
     assert_eq!(database.projections().unwrap(), []);
 }
+
+/// Runs one statement through the connection.
+fn run(database: &mut Database, sql: &str) -> Result<(), String> {
+    let connection = database.sql();
+    let mut statement = connection.prepare(sql).map_err(|error| error.to_string())?;
+    connection.execute(&mut statement).map(drop).map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_shape_of_a_projection_is_closed_to_statements() {
+    let mut database = Database::memory(Environment::os()).unwrap();
+    database.define(LISTS).unwrap();
+    let mut document = Document::new(Environment::os().new_actor());
+    import(&mut document, r#"{"items": [{"title": "one"}]}"#);
+    database.store("list/a", &mut document).unwrap();
+    let of_rows = "todo is a projection of documents: DROP PROJECTION todo drops it";
+    let beside = "is kept by Shoal beside a projection, and goes with it";
+    for (sql, why) in [
+        ("DROP TABLE todo", of_rows),
+        ("DROP TABLE IF EXISTS main.Todo", of_rows),
+        ("ALTER TABLE todo ADD COLUMN x", of_rows),
+        ("ALTER TABLE todo RENAME TO x", of_rows),
+        ("ALTER TABLE todo RENAME COLUMN title TO x", of_rows),
+        ("CREATE UNIQUE INDEX u ON todo(title)", of_rows),
+        ("DROP TRIGGER todo_guard_delete", of_rows),
+        ("DROP TABLE todo_conflicts", beside),
+        ("ALTER TABLE todo_misfits RENAME TO x", beside),
+        ("DROP TRIGGER todo_conflicts_keep_insert", beside),
+    ] {
+        let refused = run(&mut database, sql).unwrap_err();
+        assert!(refused.contains(why), "{sql}: {refused}");
+    }
+    // One's own indexes and triggers, and tables elsewhere or of other columns, are one's own.
+    for sql in [
+        "CREATE INDEX by_title ON todo(title)",
+        "DROP INDEX by_title",
+        "CREATE TRIGGER mine AFTER UPDATE ON todo BEGIN SELECT 1; END",
+        "DROP TRIGGER mine",
+        "CREATE TEMP TABLE todo(a)",
+        "DROP TABLE temp.todo",
+        "CREATE TABLE plain(_doc, _id, PRIMARY KEY(_doc, _id)) WITHOUT ROWID",
+        "CREATE UNIQUE INDEX u ON plain(_id)",
+        "DROP TABLE plain",
+    ] {
+        run(&mut database, sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+    assert!(database.define("DROP PROJECTION todo").unwrap());
+    assert!(run(&mut database, "SELECT * FROM todo").is_err());
+}
+
+#[test]
+fn a_definition_that_nobody_can_read_is_dropped_by_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    let open = || Database::open(Environment::os(), &path, Access::Create).unwrap();
+    let sqlite = |sql: &str| {
+        rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+    };
+    let left = "SELECT count(*) FROM sqlite_schema WHERE tbl_name LIKE 'todo%'";
+    let mut document = Document::new(Environment::os().new_actor());
+    import(&mut document, r#"{"items": [{"title": "one"}]}"#);
+    let mut database = open();
+    database.define(LISTS).unwrap();
+    database.store("list/a", &mut document).unwrap();
+    drop(database);
+
+    sqlite("UPDATE _shoal_projection SET sql = 'CREATE PROJECTION todo FROM nowhere'");
+    let mut database = open();
+    edit(&mut document, |transaction| transaction.put(&ROOT, "n", 1_i64).unwrap());
+    let refused = database.store("list/a", &mut document).unwrap_err().to_string();
+    let expected = "_shoal_projection todo: the statement ends too early; \
+                    DROP PROJECTION \"todo\" drops it";
+    assert_eq!(refused, expected);
+    assert_eq!(run(&mut database, "UPDATE todo SET title = 'x'").unwrap_err(), expected);
+    assert!(database.define("DROP PROJECTION todo").unwrap());
+    assert_eq!(rows(&path, left), ["0"]);
+    database.store("list/a", &mut document).unwrap();
+    assert_eq!(database.load("list/a").unwrap().heads(), document.heads());
+
+    // Tables whose definition is gone.
+    database.define(LISTS).unwrap();
+    drop(database);
+    sqlite("DELETE FROM _shoal_projection");
+    let mut database = open();
+    assert!(database.define("DROP PROJECTION todo").unwrap());
+    assert_eq!(rows(&path, left), ["0"]);
+    let refused = database.define("DROP PROJECTION todo").unwrap_err().to_string();
+    assert_eq!(refused, "no such projection: todo");
+    // A table of somebody's own is none.
+    run(&mut database, "CREATE TABLE todo(_doc, _id)").unwrap();
+    assert!(database.define("DROP PROJECTION todo").is_err());
+    assert_eq!(rows(&path, left), ["1"]);
+    assert_eq!(rows(&path, "PRAGMA integrity_check"), ["ok"]);
+}
+
+#[test]
+fn a_statement_makes_the_rows_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    let mut database = Database::open(Environment::os(), &path, Access::Create).unwrap();
+    database.define(LISTS).unwrap();
+    let mut document = Document::new(Environment::os().new_actor());
+    import(&mut document, r#"{"items": [{"title": "one"}]}"#);
+    database.store("list/a", &mut document).unwrap();
+    // The very same trigger stands again: nobody can see that rows were deleted.
+    let guard = "SELECT sql FROM sqlite_schema WHERE name = 'todo_guard_delete'";
+    let guard = rows(&path, guard).remove(0);
+    let sqlite = rusqlite::Connection::open(&path).unwrap();
+    let tampering = format!("DROP TRIGGER todo_guard_delete; DELETE FROM todo; {guard}");
+    sqlite.execute_batch(&tampering).unwrap();
+    drop(sqlite);
+    assert!(rows(&path, SEEN).is_empty());
+    assert!(Database::is_definition("rebuild projection todo"));
+    assert!(database.define("REBUILD PROJECTION Todo;").unwrap());
+    assert_eq!(rows(&path, SEEN), ["one|NULL|NULL|NULL|NULL"]);
+    for (sql, why) in [
+        ("REBUILD PROJECTION nothing", "no such projection: nothing"),
+        ("REBUILD PROJECTION", "the statement ends too early"),
+        ("REBUILD PROJECTION todo now", "near now: syntax error"),
+    ] {
+        assert_eq!(database.define(sql).unwrap_err().to_string(), why);
+    }
+}

@@ -26,6 +26,13 @@ pub trait Keeper: RowKeeper + Any + Send {
     /// Tells guards from other triggers.
     fn guard(&self) -> Guard;
 
+    /// Why statements may neither drop a table without rowids, nor alter it, nor make a unique
+    /// index of it, told by one of its triggers and the first two columns; `None` for tables of
+    /// others. The trigger may not be dropped either.
+    fn closes(&self, _table: &str, _columns: [&str; 2], _trigger: &str) -> Option<String> {
+        None
+    }
+
     /// A statement is about to change rows of kept tables.
     ///
     /// # Errors

@@ -50,7 +50,7 @@ use shoal_store::Transaction;
 
 pub use bulk_loader::{BulkLoader, RowEncoder};
 pub(crate) use home::needs_temp;
-pub(crate) use reserved::refuse_reserved;
+pub(crate) use reserved::{refuse_closed, refuse_reserved};
 pub use table_writer::TableWriter;
 
 use crate::Error;

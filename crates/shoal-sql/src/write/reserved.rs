@@ -2,7 +2,11 @@
 
 use crate::Error;
 use crate::parse::ast::{DropKind, Name, ObjectName, Stmt};
-use crate::schema::Schema;
+use crate::schema::{MAIN, Object, Schema};
+
+/// Why the shape of a kept table is closed to statements, told by the table's name, the names of
+/// its first two columns and the name of a trigger; `None` for tables of others.
+pub(crate) type Closes<'a> = &'a dyn Fn(&str, [&str; 2], &str) -> Option<String>;
 
 /// Refuses a statement that would change a table whose name begins with `prefix`, or make one.
 ///
@@ -50,4 +54,49 @@ fn object(stmt: &Stmt) -> Option<&ObjectName> {
         Stmt::Drop { name, .. } => name,
         _ => return None,
     })
+}
+
+/// Refuses a statement that would drop a kept table or a trigger of its keeper, alter the table, or
+/// give the table a unique index.
+///
+/// # Errors
+/// [`Error::Meaning`] with the keeper's reason, at the name.
+pub(crate) fn refuse_closed(schema: &Schema, stmt: &Stmt, closes: Closes<'_>) -> Result<(), Error> {
+    let (database, name, trigger) = match stmt {
+        Stmt::Drop { kind: DropKind::Table, name, .. } => (&name.database, &name.name, None),
+        Stmt::Drop { kind: DropKind::Trigger, name, .. } => {
+            (&name.database, &name.name, Some(name.name.text.as_str()))
+        }
+        Stmt::AlterTable(alter) => (&alter.table.database, &alter.table.name, None),
+        Stmt::CreateIndex(create) if create.unique => (&create.name.database, &create.table, None),
+        _ => return Ok(()),
+    };
+    let database = match database {
+        Some(database) => schema.database(&database.text),
+        None => None,
+    };
+    if database.is_some_and(|database| database != MAIN) {
+        return Ok(());
+    }
+    let object = match trigger {
+        Some(trigger) => schema.trigger(trigger).map(|(object, _)| object),
+        None => schema
+            .find(database, &name.text)
+            .filter(|(number, _)| *number == MAIN)
+            .map(|(_, object)| object),
+    };
+    let Some(Object::Table(table)) = object else { return Ok(()) };
+    let [first, second, ..] = table.columns.as_slice() else { return Ok(()) };
+    let columns = [first.name.as_str(), second.name.as_str()];
+    let mut triggers = table.triggers.list.iter().map(|it| it.name.as_str());
+    let reason = match trigger {
+        Some(trigger) => triggers
+            .find(|it| it.eq_ignore_ascii_case(trigger))
+            .and_then(|it| closes(&table.name, columns, it)),
+        None => triggers.find_map(|it| closes(&table.name, columns, it)),
+    };
+    match reason.filter(|_| table.without_rowid) {
+        Some(reason) => Err(Error::meaning(reason, name.offset)),
+        None => Ok(()),
+    }
 }

@@ -14,9 +14,9 @@ use shoal_history::{ActorId, ChangeHash};
 use shoal_sql::{ModuleContext, Value};
 
 use super::heads::Heads;
-use crate::Error;
 use crate::intake::Intake;
 use crate::tables::{self, CHUNK, Last, heads_of_value};
+use crate::{Error, layout};
 
 /// Documents kept, and the ops of all of them together.
 const DOCUMENTS_MAX: usize = 64;
@@ -81,11 +81,16 @@ pub(crate) fn names(
     context: &ModuleContext<'_>,
     name: Option<&str>,
 ) -> Result<Vec<DocName>, Error> {
-    let has_documents =
-        context.schema().is_some_and(|schema| schema.table(tables::CHUNK).is_some());
     let mut names = Vec::new();
-    if !has_documents {
+    let Some(schema) = context.schema().filter(|schema| schema.table(tables::DOC).is_some()) else {
         return Ok(names);
+    };
+    if schema.table(layout::META).is_some() {
+        let sql = "SELECT value FROM main._shoal_meta WHERE key = 'layout'";
+        ask(context, sql, &[], |row| match row {
+            [Value::Int(version)] => layout::check_version(*version),
+            _ => Err(Error::Layout { table: layout::META }),
+        })?;
     }
     let each = |row: &[Value]| {
         let [Value::Int(id), Value::Text(name)] = row else {
@@ -105,8 +110,19 @@ pub(crate) fn names(
     Ok(names)
 }
 
+/// Refuses a file of layout 1: its changes are in another table.
+fn check_chunks(context: &ModuleContext<'_>) -> Result<(), Error> {
+    if context.schema().is_some_and(|schema| schema.table(CHUNK).is_some()) {
+        return Ok(());
+    }
+    let why = "the documents are as Shoal 0.1.0 stored them; their past can be asked once one of \
+               them was written, which `shoal doc compact` does as well";
+    Err(Error::Past { why: why.to_owned() })
+}
+
 /// The ends of the chunks of all documents. Cost: a row for each chunk, without its bytes.
 pub(crate) fn ends(context: &ModuleContext<'_>) -> Result<BTreeMap<i64, Last>, Error> {
+    check_chunks(context)?;
     let mut ends: BTreeMap<i64, (i64, Value, u64)> = BTreeMap::new();
     let sql = "SELECT id, heads, waiting FROM main._shoal_chunk ORDER BY id";
     ask(context, sql, &[], |row| {
@@ -165,6 +181,7 @@ impl Library {
         context: &ModuleContext<'_>,
         doc: i64,
     ) -> Result<Arc<Document>, Error> {
+        check_chunks(context)?;
         let found = {
             let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.iter().find(|kept| kept.doc == doc).cloned()

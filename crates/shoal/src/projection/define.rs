@@ -1,4 +1,4 @@
-//! `CREATE PROJECTION` and `DROP PROJECTION`: their words.
+//! `CREATE PROJECTION`, `DROP PROJECTION` and `REBUILD PROJECTION`: their words.
 
 use super::words::{Word, Words};
 use crate::Error;
@@ -8,6 +8,7 @@ use crate::Error;
 pub(crate) enum ProjectionStatement {
     Create { definition: Definition, if_not_exists: bool },
     Drop { name: String, if_exists: bool },
+    Rebuild { name: String },
 }
 
 /// A projection as it was defined.
@@ -169,21 +170,25 @@ impl Kind {
     }
 }
 
-/// Reads a statement; `None` unless it begins with `CREATE PROJECTION` or `DROP PROJECTION`.
+/// Reads a statement; `None` unless it begins with `CREATE`, `DROP` or `REBUILD PROJECTION`.
 ///
 /// # Errors
 /// [`Error::Definition`] at the first word that fits nowhere.
 pub(crate) fn parse(sql: &str) -> Result<Option<ProjectionStatement>, Error> {
     let mut words = Words::new(sql);
-    let creates = match (words.next_keyword(), words.next_keyword()) {
+    match (words.next_keyword(), words.next_keyword()) {
         (Some(first), Some(second)) if second == "PROJECTION" => match first.as_str() {
-            "CREATE" => true,
-            "DROP" => false,
-            _ => return Ok(None),
+            "CREATE" => create(&mut words, sql).map(Some),
+            "DROP" => drop(&mut words).map(Some),
+            "REBUILD" => {
+                let name = words.name()?;
+                words.end()?;
+                Ok(Some(ProjectionStatement::Rebuild { name }))
+            }
+            _ => Ok(None),
         },
-        _ => return Ok(None),
-    };
-    if creates { create(&mut words, sql).map(Some) } else { drop(&mut words).map(Some) }
+        _ => Ok(None),
+    }
 }
 
 fn drop(words: &mut Words<'_>) -> Result<ProjectionStatement, Error> {
@@ -245,7 +250,11 @@ fn create(words: &mut Words<'_>, sql: &str) -> Result<ProjectionStatement, Error
         let column = column(words)?;
         let taken = columns.iter().any(|known| known.name.eq_ignore_ascii_case(&column.name));
         let lower = column.name.to_ascii_lowercase();
-        if taken || matches!(lower.as_str(), "_doc" | "_id" | "_parent") {
+        if matches!(lower.as_str(), "_doc" | "_id" | "_parent") {
+            let why = "is a column that every projection has of itself";
+            return Err(words.refuse(format!("{} {why}", column.name)));
+        }
+        if taken {
             return Err(words.refuse(format!("duplicate column name: {}", column.name)));
         }
         columns.push(column);
@@ -309,6 +318,12 @@ fn column(words: &mut Words<'_>) -> Result<Column, Error> {
 }
 
 fn refusal(words: &Words<'_>, refused: &str) -> Error {
+    let refused = match refused {
+        "NOT" => "NOT NULL",
+        "PRIMARY" => "PRIMARY KEY",
+        "FOREIGN" => "FOREIGN KEY",
+        whole => whole,
+    };
     words.refuse(format!(
         "{refused} on a projected column is not supported: two replicas could each be right and \
          contradict each other once merged; ASSERT (...) lists the rows that break a rule"

@@ -551,6 +551,10 @@ impl shoal_sql::Keeper for Keeper {
         tables::is_guard
     }
 
+    fn closes(&self, table: &str, columns: [&str; 2], trigger: &str) -> Option<String> {
+        tables::closed(table, columns, trigger)
+    }
+
     fn begin(&self, connection: &mut Connection) -> Result<(), shoal_sql::Error> {
         let mut state = self.state();
         state.touches.clear();

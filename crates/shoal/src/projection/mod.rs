@@ -55,10 +55,11 @@ struct Projection {
 type Written = BTreeSet<(usize, Vec<u8>)>;
 
 impl Database {
-    /// Runs `CREATE PROJECTION`, `DROP PROJECTION`, `CREATE PROPERTY GRAPH` or `DROP PROPERTY
-    /// GRAPH`; false for any other statement, which is left to [`Database::sql`].
+    /// Runs `CREATE PROJECTION`, `DROP PROJECTION`, `REBUILD PROJECTION`, `CREATE PROPERTY GRAPH`
+    /// or `DROP PROPERTY GRAPH`; false for any other statement, which is left to
+    /// [`Database::sql`].
     ///
-    /// Cost: creating a projection reads every document that it is from.
+    /// Cost: creating a projection, or making its rows anew, reads every document that it is from.
     ///
     /// # Errors
     /// [`Error::Definition`] for words of a projection that fit nowhere and names that are taken;
@@ -99,12 +100,21 @@ impl Database {
                     tables::create(connection, &definition)?;
                     fill(connection, environment, &definition)
                 }
+                ProjectionStatement::Rebuild { name } => rebuild(connection, environment, &name),
                 ProjectionStatement::Drop { name, if_exists } => {
-                    let all = tables::definitions(connection)?;
+                    let all = match tables::definitions(connection) {
+                        Ok(all) => all,
+                        // A definition that nobody can read is dropped like any other.
+                        Err(_) if tables::forget(connection, &name)? => return Ok(()),
+                        Err(error) => return Err(error),
+                    };
                     let is = |known: &str| known.eq_ignore_ascii_case(&name);
                     let Some(definition) = all.iter().find(|it| is(&it.name)) else {
                         let why = format!("no such projection: {name}");
-                        return if if_exists { Ok(()) } else { Err(Error::Definition { why }) };
+                        return match if_exists || tables::forget(connection, &name)? {
+                            true => Ok(()),
+                            false => Err(Error::Definition { why }),
+                        };
                     };
                     let child = all.iter().find(|it| it.parent.as_deref().is_some_and(is));
                     if let Some(child) = child {
@@ -141,11 +151,8 @@ impl Database {
     pub fn rebuild(&mut self, name: &str) -> Result<(), Error> {
         self.write(|database| {
             let Database { connection, environment, .. } = database;
-            let Some(definition) = tables::definition(connection, name)? else {
-                return Err(Error::Definition { why: format!("no such projection: {name}") });
-            };
-            tables::remake(connection, &definition)?;
-            fill(connection, environment, &definition)
+            Layout::of(connection)?;
+            rebuild(connection, environment, name)
         })
     }
 
@@ -184,6 +191,19 @@ impl Database {
         keeper.forget(doc);
         keeper.with_projections(|projections| projections.renamed(connection, environment, doc))
     }
+}
+
+/// Makes the tables and the rows of a projection anew.
+fn rebuild(
+    connection: &mut Connection,
+    environment: &Environment,
+    name: &str,
+) -> Result<(), Error> {
+    let Some(definition) = tables::definition(connection, name)? else {
+        return Err(Error::Definition { why: format!("no such projection: {name}") });
+    };
+    tables::remake(connection, &definition)?;
+    fill(connection, environment, &definition)
 }
 
 /// Writes the rows of every document into an empty projection.
@@ -291,6 +311,8 @@ impl Projections {
         if self.cookie == Some(cookie) {
             return Ok(());
         }
+        // A layout changes together with the tables, and so with the cookie.
+        Layout::of(connection)?;
         let definitions = tables::definitions(connection)?;
         for definition in &definitions {
             if !tables::is_whole(connection, definition)? {

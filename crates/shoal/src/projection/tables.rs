@@ -55,6 +55,21 @@ pub(super) fn is_guard(table: &str, columns: [&str; 2], trigger: &str) -> bool {
         && trigger.strip_prefix(table).is_some_and(|rest| rest.starts_with(GUARD))
 }
 
+/// Why the shape of a table stays as it is: the table has a guard, or a lock of those beside.
+pub(super) fn closed(table: &str, columns: [&str; 2], trigger: &str) -> Option<String> {
+    if columns != ["_doc", "_id"] {
+        return None;
+    }
+    let rest = trigger.strip_prefix(table)?;
+    if rest.starts_with(GUARD) {
+        Some(format!("{table} is a projection of documents: DROP PROJECTION {table} drops it"))
+    } else if rest.starts_with(KEEP) {
+        Some(format!("{table} is kept by Shoal beside a projection, and goes with it"))
+    } else {
+        None
+    }
+}
+
 /// The definition of a table, as SQLite keeps it.
 fn table_sql(definition: &Definition, part: Part) -> String {
     let name = quoted(&part.table(&definition.name));
@@ -163,6 +178,39 @@ pub(super) fn remove(connection: &mut Connection, definition: &Definition) -> Re
     run(connection, forget, &[Value::text(definition.name.as_str())])
 }
 
+/// Drops what is left of a projection without a sound definition: its row among the definitions,
+/// and the tables of its name with guards. False where there is neither.
+pub(super) fn forget(connection: &mut Connection, name: &str) -> Result<bool, Error> {
+    let mut had = false;
+    let value = [Value::text(name)];
+    let sql = "SELECT 1 FROM _shoal_projection WHERE name = ?1 COLLATE NOCASE";
+    query(connection, sql, &value, |_| {
+        had = true;
+        Ok(())
+    })?;
+    for part in [Part::Rows, Part::Conflicts, Part::Misfits, Part::Violations] {
+        let mut table = None;
+        let sql = "SELECT tbl_name, name FROM sqlite_schema \
+                   WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE";
+        query(connection, sql, &[Value::text(part.table(name))], |row| {
+            if let [ValueRef::Text(owner), ValueRef::Text(trigger)] = row {
+                let owner = String::from_utf8_lossy(owner).into_owned();
+                let trigger = String::from_utf8_lossy(trigger);
+                if closed(&owner, ["_doc", "_id"], &trigger).is_some() {
+                    table = Some(owner);
+                }
+            }
+            Ok(())
+        })?;
+        if let Some(table) = table {
+            run(connection, &format!("DROP TABLE IF EXISTS {}", quoted(&table)), &[])?;
+            had = true;
+        }
+    }
+    run(connection, "DELETE FROM _shoal_projection WHERE name = ?1 COLLATE NOCASE", &value)?;
+    Ok(had)
+}
+
 /// Makes the tables of a projection anew and empty, but for the rows' indexes and the triggers of
 /// users, which stay.
 pub(super) fn remake(connection: &mut Connection, definition: &Definition) -> Result<(), Error> {
@@ -214,8 +262,10 @@ pub(super) fn definitions(connection: &mut Connection) -> Result<Vec<Definition>
         let [ValueRef::Text(name), ValueRef::Text(sql)] = row else {
             return Err(Error::Layout { table: layout::PROJECTION });
         };
-        let broken = |why: String| Error::Definition {
-            why: format!("{} {}: {why}", layout::PROJECTION, String::from_utf8_lossy(name)),
+        let broken = |why: String| {
+            let name = String::from_utf8_lossy(name);
+            let way_out = format!("DROP PROJECTION {} drops it", quoted(&name));
+            Error::Definition { why: format!("{} {name}: {why}; {way_out}", layout::PROJECTION) }
         };
         let parsed = parse(&String::from_utf8_lossy(sql)).map_err(|it| broken(it.to_string()))?;
         let Some(ProjectionStatement::Create { definition, .. }) = parsed else {
