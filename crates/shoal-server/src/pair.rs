@@ -1,16 +1,16 @@
 //! Two databases meet over a stream of bytes: a pipe, a socket, the two ends of one process.
 //!
-//! | step | the end that dials | the other end |
+//! | step | dialling end | accepting end |
 //! | --- | --- | --- |
 //! | greeting | `shoal-sync 1`, newline | the same |
 //! | offer | name, digest of heads, changes of each document | the same, and names refused |
 //! | refusals | names refused | |
-//! | exchange | frames of a [`shoal_sync::Hub`] about documents that differ | the same |
+//! | exchange | frames of a [`shoal_sync::Hub`] about differing documents | the same |
 //!
 //! Behind the greeting come WebSocket frames without the handshake of HTTP: pings, closing words
-//! and the bounds of a socket are those of the server. Documents are known by their names; a name other
-//! than an automerge-repo id goes over the wire as a hash in the form of an id. A document removed
-//! or denied at one end is left alone at the other.
+//! and the bounds of a socket are those of the server. Documents are known by their names; a name
+//! other than an automerge-repo id goes over the wire as a hash in the form of an id. A document
+//! removed or denied at one end is left alone at the other.
 
 mod offer;
 
@@ -58,14 +58,14 @@ pub struct PairOptions {
     pub limits: Limits,
 }
 
-/// A document that differed.
+/// A document with differences, exchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PairedDocument {
     /// Its name.
     pub name: String,
-    /// Changes that came from the other end, durable here.
+    /// Changes of the other end, durable here.
     pub received: u64,
-    /// Changes that the other end lacked, durable there.
+    /// Changes lacking at the other end, durable there.
     pub sent: u64,
 }
 
@@ -80,18 +80,18 @@ pub struct LeftAlone {
     pub why: Refusal,
 }
 
-/// The outcome of a meeting, at the end that dialled.
+/// The outcome of a meeting, at the dialling end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PairReport {
-    /// The documents that are the same at both ends since, by name.
+    /// Documents made the same at both ends, by name.
     pub documents: Vec<PairedDocument>,
-    /// The number of documents that were the same before.
+    /// The number of documents with equal heads before.
     pub same: usize,
     /// Documents removed or denied at one end, by name.
     pub left_alone: Vec<LeftAlone>,
     /// Conflicted copies in a folder.
     pub copies: Vec<ConflictedCopy>,
-    /// Documents and files that could not be exchanged, and why.
+    /// Documents and files not exchanged, and why.
     pub failed: Vec<(String, String)>,
     /// Bytes read from the other end, or from files.
     pub bytes_in: u64,
@@ -144,7 +144,7 @@ pub enum PairError {
     /// durable at both ends; the next meeting goes on from there.
     #[error("the exchange ended with {left} documents to go: {why}")]
     Early {
-        /// The number of documents that may differ still.
+        /// The number of documents not known to be equal.
         left: usize,
         /// Why.
         why: String,
@@ -289,7 +289,7 @@ where
     Ok((WebSocketStream::from_raw_socket(wire, role, config).await, meter))
 }
 
-/// Starts the threads of an end, for the documents that differ.
+/// Starts the threads of an end, for the differing documents.
 fn started(
     database: Database,
     options: &PairOptions,
@@ -329,7 +329,7 @@ async fn followed(
             tokio::select! {
                 effect = news.recv() => effect,
                 _ = &mut exchange => {
-                    // What came before the end is told of first.
+                    // News from before the end are told of first.
                     is_over = true;
                     let _ = engine.ask(|_| ()).await;
                     continue;
@@ -376,7 +376,7 @@ async fn followed(
     Ok(())
 }
 
-/// The document that words of a hub are about, and the words.
+/// The document in a hub's words, and the words about the document.
 fn about(message: &str) -> Option<(DocumentId, &str)> {
     let (id, why) = message.strip_prefix("document ")?.split_once(": ")?;
     Some((DocumentId::parse(id).ok()?, why))
@@ -389,5 +389,5 @@ async fn changes_of(engine: &Engine, id: &DocumentId) -> u64 {
     asked.map_or(0, |count| count as u64)
 }
 
-/// The documents that differ, by their ids on the wire.
+/// The differing documents, by their ids on the wire.
 type Differing = BTreeMap<DocumentId, offer::Differs>;

@@ -240,8 +240,8 @@ pub enum Effect {
         /// The document.
         document: DocumentId,
     },
-    /// This end refuses a dialled peer's changes of a document, or cannot read its own; the exchange
-    /// of the document is over.
+    /// This end refuses a dialled peer's changes of a document, or cannot read its own; the
+    /// exchange of the document is over.
     Refused {
         /// The connection.
         connection: ConnectionId,

@@ -1,4 +1,4 @@
-//! The files of a folder: found, read, and replaced without losing what others write.
+//! The files of a folder: found, read, and replaced without losing the work of others.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ use super::names::{self, EXTENSION};
 
 /// The end of a draft's name.
 const DRAFT: &str = ".draft";
-/// A draft of this age is of a writer that has crashed.
+/// A draft of this age is of a crashed writer.
 const DRAFT_AGE: Duration = Duration::from_secs(600);
 /// Parts of a document in a storage folder of automerge-repo.
 const KINDS: [&str; 2] = ["snapshot", "incremental"];
@@ -49,7 +49,7 @@ pub(super) struct Part {
     pub(super) bytes: Vec<u8>,
     /// A conflicted copy, or a draft.
     pub(super) is_copy: bool,
-    /// What a crashed writer left.
+    /// Left by a crashed writer.
     pub(super) is_draft: bool,
     /// One of the parts of a storage folder.
     pub(super) is_one_of_many: bool,
@@ -65,7 +65,7 @@ pub(super) enum Written {
 }
 
 impl Files {
-    /// Looks through a folder, which is made if it is missing.
+    /// Looks through a folder; a missing one is made.
     pub(super) fn of(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let (found, faults) = (BTreeMap::new(), Vec::new());
@@ -191,7 +191,7 @@ impl Files {
         Ok(self.folder.join(stem + EXTENSION))
     }
 
-    /// Writes what the files of a document lack, durably.
+    /// Writes the changes lacking in the files of a document, durably.
     pub(super) fn write(
         &mut self,
         name: &str,
@@ -319,7 +319,7 @@ fn place(draft: &Path, target: &Path) -> io::Result<Moved> {
     }
 }
 
-/// Lets a draft and a file change places at once, and looks at what was the file.
+/// Lets a draft and a file change places at once, and looks at the bytes taken away.
 #[cfg(target_os = "linux")]
 fn exchange(draft: &Path, target: &Path, known: &[u8]) -> io::Result<Moved> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};

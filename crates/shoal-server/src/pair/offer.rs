@@ -1,4 +1,4 @@
-//! The beginning of a meeting: who is here, what each end has, and what it does not take.
+//! The beginning of a meeting: greetings, the documents of each end, refusals.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -27,7 +27,7 @@ const HEARD: Duration = Duration::from_millis(300);
 const SILENCE: Duration = Duration::from_secs(30);
 /// The longest name, in bytes.
 const NAME_BYTES: usize = 4 << 10;
-/// What goes before a name where it is hashed.
+/// The domain of hashed names.
 const NAME_DOMAIN: &[u8] = b"shoal-sync name\0";
 
 /// Why an end does not take a document.
@@ -47,11 +47,11 @@ struct Offered(String, u64);
 
 type Documents = BTreeMap<String, Offered>;
 
-/// The first message of the end that dials.
+/// The first message of the dialling end.
 #[derive(Serialize, Deserialize)]
 struct Offer {
     documents: Documents,
-    /// The names that the meeting is about; empty for all.
+    /// The names to exchange; empty for all.
     wanted: Vec<String>,
     /// Documents begun apart are merged.
     takes_unrelated: bool,
@@ -76,7 +76,7 @@ pub(super) struct Local {
     refused: BTreeMap<String, Refusal>,
 }
 
-/// A document that differs: its name, and the number of changes at either end before.
+/// A differing document: its name, and the number of changes at either end before.
 #[derive(Clone, Debug)]
 pub(super) struct Differs {
     pub(super) name: String,
@@ -84,7 +84,7 @@ pub(super) struct Differs {
     pub(super) theirs: u64,
 }
 
-/// What the exchange is about.
+/// The subjects of the exchange.
 pub(super) struct Meeting {
     pub(super) differing: Differing,
     pub(super) same: usize,
@@ -93,7 +93,7 @@ pub(super) struct Meeting {
 }
 
 impl Local {
-    /// Lists what a database has, and what it does not take.
+    /// Lists the documents of a database, and the refused names.
     pub(super) fn of(database: &mut Database) -> Result<Self, Error> {
         let stored = database.documents()?;
         let refused = refused_names(database, &stored)?;
@@ -123,7 +123,7 @@ impl Local {
     }
 }
 
-/// The names that a database with these documents does not take.
+/// The names refused by a database with these documents.
 pub(crate) fn refused_names(
     database: &mut Database,
     stored: &[StoredDocument],
@@ -241,7 +241,7 @@ where
     Err(PairError::Greeting { heard })
 }
 
-/// The beginning at the end that dials.
+/// The beginning at the dialling end.
 pub(super) async fn dial<S>(
     (socket, meter): (&mut Socket<S>, &Meter),
     local: &Local,
@@ -293,7 +293,7 @@ where
     Ok(Meeting { takes_unrelated: offer.takes_unrelated, ..meeting })
 }
 
-/// The next message; an end that sends nothing for a while is gone.
+/// The next message; an end silent for a while is gone.
 async fn next<S>(
     socket: &mut Socket<S>,
     meter: &Meter,
