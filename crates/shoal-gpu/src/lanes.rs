@@ -14,6 +14,11 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Blocks of a chunk: a hash has up to 512 chunks, one of 2 GiB has chunks of 4 MiB.
+    pub fn chunk_blocks_of(blocks: u32) -> u32 {
+        blocks.div_ceil(512).next_power_of_two()
+    }
+
     /// Chunks of a whole hash.
     pub fn lane_chunks(&self) -> u32 {
         self.blocks.div_ceil(self.chunk_blocks)
@@ -130,6 +135,11 @@ impl Lanes {
     /// Most hashes at a time for launches of this many columns.
     pub fn lane_count(&self, columns: u32) -> u32 {
         self.shape.fitting_lanes(DEPENDENT_COST * u64::from(columns))
+    }
+
+    /// `true` where about as many hashes are under way as the memory holds.
+    pub fn is_full(&self) -> bool {
+        10 * self.under_way.len() >= 9 * self.fitting.1 as usize
     }
 
     /// Gives up every hash under way.

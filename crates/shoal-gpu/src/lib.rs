@@ -7,19 +7,27 @@
 //! would need ([`Lanes`]). The columns of the first half refer to others by
 //! position alone, the same ones in every hash: one table for all.
 //!
-//! `lanes` plans launches and knows no device; `shader` puts the programs together; `device`,
-//! behind the feature `wgpu`, runs them on Vulkan, Metal or DirectX 12. Nonces, header and target
-//! lie on the device, and solutions alone come back. Never for keys: a passphrase would lie in a
-//! driver's memory, beyond anybody's wipe.
+//! `lanes` plans launches and knows no device; `run` drives a device of any driver through them.
+//! `portable`, behind the feature `wgpu`, is Vulkan, Metal or DirectX 12; `cuda`, behind the feature
+//! `cuda`, NVIDIA's driver, loaded when devices are asked for. The feature `emulator` makes a
+//! card of a process that runs CUDA's programs on the processor, for tests.
+//! Nonces, header and target lie on the device, and solutions alone come back. Never for keys: a
+//! passphrase would lie in a driver's memory, beyond anybody's wipe.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)] // allowed in `cuda::nvidia` alone
 
-#[cfg(feature = "wgpu")]
+#[cfg(any(feature = "cuda", feature = "emulator"))]
+mod cuda;
+#[cfg(any(feature = "cuda", feature = "emulator", feature = "wgpu"))]
 mod device;
 mod lanes;
 #[cfg(feature = "wgpu")]
-mod shader;
+mod portable;
+#[cfg(any(feature = "cuda", feature = "emulator", feature = "wgpu"))]
+mod run;
 
-#[cfg(feature = "wgpu")]
+#[cfg(feature = "emulator")]
+pub use cuda::emulator::EmulatedCard;
+#[cfg(any(feature = "cuda", feature = "emulator", feature = "wgpu"))]
 pub use device::{Adapter, AdapterKind, Device, DeviceOptions, GpuError, Tried, adapters};
 pub use lanes::{Lanes, Order, Shape};

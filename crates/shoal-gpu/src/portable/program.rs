@@ -2,27 +2,24 @@
 
 use std::fmt;
 
-use shoal_pow::{Challenge, TAG_BYTES};
+use shoal_pow::Challenge;
 use wgpu::BufferUsages as Usage;
 
-use super::{GpuError, Launch, Tried};
+use super::Launch;
+use super::shader::{self, FIRST_POOL, Features};
+use crate::device::GpuError;
 use crate::lanes::{Lanes, Order, Shape};
-use crate::shader::{self, FIRST_POOL, Features};
+use crate::run::{
+    ORDER_BYTES, REQUEST_BYTES_MAX, RESULT_BYTES, ends, le_bytes, order_bytes, request,
+    target_numbers,
+};
 
 /// Bytes of the setup.
 const SETUP_BYTES: u64 = 64;
-/// Bytes of an order.
-const ORDER_BYTES: u64 = 20;
-/// Bytes of a result.
-const RESULT_BYTES: u64 = 36;
 /// Storage buffers beside the pool's.
 const OTHER_BUFFERS: u32 = 5;
 /// Most buffers of the pool.
 const POOLS_MAX: u32 = 32;
-/// Bytes of the longest request.
-const REQUEST_BYTES_MAX: usize = 4096;
-/// Bytes of the longest header: 48 bytes of a request are others.
-pub(super) const HEADER_BYTES_MAX: usize = REQUEST_BYTES_MAX - 48;
 
 /// Programs for a pool of so many buffers: the same for hashes of every size.
 #[derive(Clone)]
@@ -62,7 +59,7 @@ impl Pipelines {
 }
 
 /// Programs and buffers.
-pub(super) struct Program {
+pub(crate) struct Program {
     shape: Shape,
     pool_chunks: u32,
     setup: wgpu::Buffer,
@@ -96,8 +93,7 @@ impl Program {
     ) -> Result<Self, GpuError> {
         // Its memory is free before the new one is taken.
         let kept = before.map(|before| before.pipelines);
-        // A lane has up to 512 chunks: a hash of 2 GiB has chunks of 4 MiB.
-        let chunk_blocks = (blocks / 512).next_power_of_two();
+        let chunk_blocks = Shape::chunk_blocks_of(blocks);
         let lane_chunks = blocks.div_ceil(chunk_blocks);
         let limits = device.limits();
         let chunk_bytes = u64::from(chunk_blocks) * 1024;
@@ -131,7 +127,7 @@ impl Program {
         let references = buffer(4 * u64::from(shape.dependent_from()), input);
         let orders = buffer(ORDER_BYTES * lanes, input);
         let chunks = buffer(4 * lanes * u64::from(lane_chunks), input);
-        let results = buffer(RESULT_BYTES * lanes, Usage::STORAGE | Usage::COPY_SRC);
+        let results = buffer(RESULT_BYTES as u64 * lanes, Usage::STORAGE | Usage::COPY_SRC);
         let bound: Vec<&wgpu::Buffer> = [&setup, &request, &references, &orders, &chunks, &results]
             .into_iter()
             .chain(&pools)
@@ -181,10 +177,7 @@ impl Program {
             queue.write_buffer(&self.references, 0, &le_bytes(&challenge.known_references()));
         }
         let mut fixed = [0; 16];
-        let target = challenge.target().to_bytes();
-        for (number, bytes) in fixed.iter_mut().zip(target.as_chunks().0) {
-            *number = u32::from_be_bytes(*bytes);
-        }
+        fixed[..8].copy_from_slice(&target_numbers(challenge));
         fixed[8] = self.shape.blocks;
         fixed[9] = self.shape.dependent_from();
         fixed[10] = self.shape.chunk_blocks.ilog2();
@@ -200,20 +193,16 @@ impl Program {
         device: &wgpu::Device,
         queue: &wgpu::Queue,
         lanes: &Lanes,
-        orders: Vec<Order>,
+        orders: &[Order],
     ) -> Launch {
         let count = u32::try_from(orders.len()).expect("lanes fit 32 bits");
         let mut setup = self.fixed;
         setup[14] = count;
         queue.write_buffer(&self.setup, 0, &le_bytes(&setup));
         queue.write_buffer(&self.chunks, 0, &le_bytes(lanes.chunks()));
-        let told: Vec<u32> = orders
-            .iter()
-            .flat_map(|o| [o.lane, o.first, o.count, o.nonce as u32, (o.nonce >> 32) as u32])
-            .collect();
-        queue.write_buffer(&self.orders, 0, &le_bytes(&told));
+        queue.write_buffer(&self.orders, 0, &order_bytes(orders));
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        let some_end = orders.iter().any(|order| order.first + order.count == self.shape.blocks);
+        let some_end = ends(orders, self.shape);
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
         pass.set_bind_group(0, &self.group, &[]);
         if orders.iter().any(|order| order.first == 0) {
@@ -228,7 +217,7 @@ impl Program {
         }
         drop(pass);
         let read = some_end.then(|| {
-            let size = RESULT_BYTES * u64::from(count);
+            let size = RESULT_BYTES as u64 * u64::from(count);
             let read = device.create_buffer(&wgpu::BufferDescriptor {
                 label: None,
                 size,
@@ -239,7 +228,7 @@ impl Program {
             read
         });
         queue.submit([encoder.finish()]);
-        let launch = Launch::new(orders, read);
+        let launch = Launch::new(read);
         let mark = launch.mark();
         match &launch.results {
             Some(results) => {
@@ -248,28 +237,6 @@ impl Program {
             None => queue.on_submitted_work_done(move || mark(true)),
         }
         launch
-    }
-
-    /// Reads the hashes ended by a launch.
-    pub(super) fn read(
-        &self,
-        orders: &[Order],
-        results: Option<&wgpu::Buffer>,
-        tried: &mut Vec<Tried>,
-    ) -> Result<(), GpuError> {
-        let Some(results) = results else { return Ok(()) };
-        let view =
-            results.get_mapped_range(..).map_err(|error| GpuError::Driver(error.to_string()))?;
-        for (order, result) in orders.iter().zip(view.chunks_exact(RESULT_BYTES as usize)) {
-            if order.first + order.count != self.shape.blocks {
-                continue;
-            }
-            let (is_solution, tag) = result.split_at(4);
-            let tag: [u8; TAG_BYTES] = tag.try_into().expect("a result ends with the tag");
-            let tag = is_solution.iter().any(|byte| *byte != 0).then_some(tag);
-            tried.push(Tried { nonce: order.nonce, tag });
-        }
-        Ok(())
     }
 }
 
@@ -335,21 +302,4 @@ fn layout(device: &wgpu::Device, count: u32) -> wgpu::BindGroupLayout {
         label: None,
         entries: &entries,
     })
-}
-
-/// The bytes hashed to H0 (RFC 9106 §3.2), with a nonce of zero.
-fn request(challenge: &Challenge) -> Vec<u8> {
-    let header = challenge.header();
-    let header_bytes = u32::try_from(header.len()).expect("a challenge bounds its header");
-    // Lanes, bytes of the tag, memory, passes, version, type, bytes of the nonce, the nonce.
-    let mut request =
-        le_bytes(&[1, TAG_BYTES as u32, challenge.memory_kib(), 1, 0x13, 2, 8, 0, 0, header_bytes]);
-    request.extend_from_slice(header);
-    // Neither a secret nor associated data.
-    request.extend_from_slice(&[0; 8]);
-    request
-}
-
-fn le_bytes(numbers: &[u32]) -> Vec<u8> {
-    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
 }

@@ -4,20 +4,20 @@ use std::fmt::Write as _;
 
 /// Features of a device, for its programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Features {
+pub(super) struct Features {
     /// Integers of 64 bits.
-    pub(crate) wide: bool,
+    pub(super) wide: bool,
     /// Threads of a subgroup, where shuffles are to be used: a power of two from 4 on.
-    pub(crate) subgroup: Option<u32>,
+    pub(super) subgroup: Option<u32>,
     /// Buffers of the pool.
-    pub(crate) pools: u32,
+    pub(super) pools: u32,
 }
 
 /// The first binding of the pool's buffers.
-pub(crate) const FIRST_POOL: u32 = 6;
+pub(super) const FIRST_POOL: u32 = 6;
 
 /// The source, in WGSL.
-pub(crate) fn source(features: Features) -> String {
+pub(super) fn source(features: Features) -> String {
     let word = if features.wide {
         include_str!("shader/word64.wgsl")
     } else {
