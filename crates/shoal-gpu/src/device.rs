@@ -19,6 +19,8 @@ pub struct Adapter {
     pub driver: String,
     /// `vulkan`, `metal`, `dx12` or `cuda`.
     pub api: String,
+    /// Its memory, in KiB; `None` where the interface does not tell.
+    pub memory_kib: Option<u64>,
     pub(crate) origin: Origin,
 }
 

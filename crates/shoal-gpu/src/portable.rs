@@ -50,6 +50,7 @@ fn adapter(adapter: wgpu::Adapter) -> Adapter {
         },
         driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
         api: info.backend.to_string(),
+        memory_kib: None,
         origin: Origin::Portable(Found {
             has_wide_integers: features.contains(wgpu::Features::SHADER_INT64),
             subgroup: subgroups.then_some(info.subgroup_min_size),

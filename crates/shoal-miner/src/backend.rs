@@ -8,7 +8,7 @@
 //! A *device* is a backend without our own kernels: its tags are not trusted.
 
 pub mod cpu;
-#[cfg(feature = "gpu")]
+#[cfg(any(feature = "gpu", feature = "cuda"))]
 pub mod gpu;
 pub mod sim;
 
@@ -170,6 +170,8 @@ pub struct Telemetry {
     pub leases: u32,
     /// The kernel: an instruction set or a device's program.
     pub kernel: String,
+    /// Watts that a device draws; `None` where nobody tells.
+    pub watts: Option<f64>,
 }
 
 /// A worker of a backend.

@@ -296,6 +296,8 @@ pub struct DeviceReport {
     pub runs: Vec<Round>,
     /// The rate in the middle.
     pub median_rate: f64,
+    /// Watts of all devices, the mean at the ends of rounds; `None` where a driver does not tell.
+    pub device_watts: Option<f64>,
 }
 
 /// Measures backends by hashes of `memory_kib`, and tells every round.
@@ -318,7 +320,13 @@ pub fn run_backends(
     let lanes: u64 = status.backends.iter().map(|b| u64::from(b.capabilities.lanes.max(1))).sum();
     let device_memory_kib =
         status.backends.iter().filter_map(|backend| backend.capabilities.device_memory_kib).sum();
+    let devices: usize =
+        status.backends.iter().filter(|b| b.capabilities.device_memory_kib.is_some()).count();
     let runs = bench.rounds(options, lanes, memory_kib, tell)?;
+    let watts = &bench.watts;
+    let is_told = devices > 0 && watts.iter().all(|drawn| drawn.len() == devices);
+    let device_watts =
+        is_told.then(|| watts.iter().flatten().sum::<f64>() / watts.len().max(1) as f64);
     let named = |b: BackendStatus| format!("{} ({})", b.name, b.kernel);
     Ok(DeviceReport {
         schema_version: SCHEMA_VERSION,
@@ -328,6 +336,7 @@ pub fn run_backends(
         memory_kib,
         device_memory_kib,
         median_rate: median(&runs).0,
+        device_watts,
         runs,
     })
 }
@@ -344,7 +353,14 @@ impl fmt::Display for DeviceReport {
         for Round { round, hashes, elapsed_secs, rate } in runs {
             writeln!(f, "round {round}: {hashes} hashes in {elapsed_secs:.3} s, {rate:.4} H/s")?;
         }
-        write!(f, "median {median_rate:.4} H/s")
+        write!(f, "median {median_rate:.4} H/s")?;
+        match self.device_watts {
+            Some(watts) => {
+                let joules = watts / median_rate;
+                write!(f, "; devices draw {watts:.0} W, {joules:.2} J a hash of all")
+            }
+            None => Ok(()),
+        }
     }
 }
 
@@ -550,6 +566,8 @@ struct EngineBench<'a> {
     stop: &'a AtomicBool,
     works: u64,
     hashes: u64,
+    /// What each device that tells drew, at the end of each round.
+    watts: Vec<Vec<f64>>,
 }
 
 impl<'a> EngineBench<'a> {
@@ -565,7 +583,7 @@ impl<'a> EngineBench<'a> {
     ) -> Result<Self, BenchError> {
         let count = backends.len();
         let (engine, events) = Engine::start(EngineOptions::new(backends))?;
-        let mut bench = Self { engine, events, stop, works: 0, hashes: 0 };
+        let mut bench = Self { engine, events, stop, works: 0, hashes: 0, watts: Vec::new() };
         for _ in 0..count {
             bench.wait(|event| matches!(event, Event::BackendReady { .. }))?;
         }
@@ -585,6 +603,8 @@ impl<'a> EngineBench<'a> {
             self.hash(lanes * gangs, memory_kib)?;
             let elapsed = begun.elapsed();
             self.check()?;
+            let backends = self.engine.status().backends;
+            self.watts.push(backends.iter().filter_map(|backend| backend.watts).collect());
             Ok((lanes * gangs, elapsed))
         })
     }

@@ -71,6 +71,8 @@ settings! {
     gpu: Vec<String>,
     /// Memory to take on each, in KiB.
     gpu_memory_kib: u64,
+    /// Watts that each may draw.
+    gpu_watts: u32,
     /// Memory budget, in KiB.
     memory_budget_kib: u64,
     /// Take more memory than the budget.
@@ -198,7 +200,7 @@ impl Settings {
             return Err(ConfigError::Isa(clean(isa)));
         }
         let gpu = self.gpu.clone().unwrap_or_default();
-        if !gpu.is_empty() && !cfg!(feature = "gpu") {
+        if !gpu.is_empty() && !cfg!(any(feature = "gpu", feature = "cuda")) {
             return Err(ConfigError::NoGpu);
         }
         let memory_kib = self.memory_kib.unwrap_or(shoal_pow::MEMORY_KIB);
@@ -216,6 +218,7 @@ impl Settings {
             isa: self.isa.clone(),
             gpu,
             gpu_memory_kib: self.gpu_memory_kib,
+            gpu_watts: self.gpu_watts,
             memory_budget_kib: self.memory_budget_kib,
             oversubscribe: self.oversubscribe.unwrap_or(false),
             autotune: self.autotune.unwrap_or(false),
@@ -265,6 +268,8 @@ pub struct Config {
     /// Memory to take on each, in KiB; `None` for all of a card's, and for two hashes of memory
     /// shared with the machine.
     pub gpu_memory_kib: Option<u64>,
+    /// Watts that each may draw; `None` leaves the driver's limit.
+    pub gpu_watts: Option<u32>,
     /// Memory budget, in KiB; `None` asks the machine.
     pub memory_budget_kib: Option<u64>,
     /// Take more memory than the budget.
@@ -432,7 +437,8 @@ pub enum ConfigError {
     Address,
     /// This program was built without graphics processors.
     #[error(
-        "gpu: this program was built without graphics processors; build it with --features gpu"
+        "gpu: this program was built without graphics processors; build it with --features gpu, \
+         or cuda for NVIDIA's"
     )]
     NoGpu,
     /// No name of a worker.

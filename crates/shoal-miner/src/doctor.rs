@@ -83,18 +83,21 @@ pub fn examine(options: &CpuOptions) -> Diagnosis {
 }
 
 /// The graphics processors, each with its memory, opened and tried.
-#[cfg(feature = "gpu")]
+#[cfg(any(feature = "gpu", feature = "cuda"))]
 fn devices(options: &CpuOptions) -> Vec<Finding> {
     let found = shoal_gpu::adapters();
     if found.is_empty() {
         let what = "graphics processors: none".to_owned();
-        let why = "no driver for Vulkan, Metal or DirectX 12 names one".to_owned();
+        let why = format!("no driver for {} names one", crate::backend::gpu::INTERFACES);
         return vec![Finding::new(Severity::Hint, what, why)];
     }
     let mut findings = Vec::new();
     for adapter in found {
-        let what =
-            format!("{}: {}, {} by {}", adapter.name, adapter.kind, adapter.driver, adapter.api);
+        let memory = adapter.memory_kib.map_or_else(String::new, |kib| format!(" ({})", mib(kib)));
+        let what = format!(
+            "{}: {}{memory}, {} by {}",
+            adapter.name, adapter.kind, adapter.driver, adapter.api
+        );
         let opened = shoal_gpu::Device::open(&adapter, &shoal_gpu::DeviceOptions::default());
         findings.push(match opened {
             Err(error) => Finding::new(Severity::Problem, what, error.to_string()),
@@ -107,8 +110,20 @@ fn devices(options: &CpuOptions) -> Vec<Finding> {
                 } else {
                     "--gpu cards uses it, with all memory it gives".to_owned()
                 };
-                let why = format!("its tags are right; {}; {chosen}", device.kernel());
-                Finding::new(Severity::Good, what, why)
+                let draws = device.watts().map_or_else(
+                    || "its driver tells no watts".to_owned(),
+                    |watts| format!("draws {watts:.0} W"),
+                );
+                let why = format!("its tags are right; {}; {draws}; {chosen}", device.kernel());
+                if adapter.is_unverified() {
+                    let why = format!(
+                        "unverified: no card had run CUDA's programs when this version was made, \
+                         and no speed is known; {why}"
+                    );
+                    Finding::new(Severity::Hint, what, why)
+                } else {
+                    Finding::new(Severity::Good, what, why)
+                }
             }
         });
     }
@@ -116,7 +131,7 @@ fn devices(options: &CpuOptions) -> Vec<Finding> {
 }
 
 /// A build without them says how to get them.
-#[cfg(not(feature = "gpu"))]
+#[cfg(not(any(feature = "gpu", feature = "cuda")))]
 fn devices(_: &CpuOptions) -> Vec<Finding> {
     let what = "graphics processors: not looked for".to_owned();
     let why = "this program was built without them; --features gpu builds them in".to_owned();

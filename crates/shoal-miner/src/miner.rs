@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::backend::Backend;
 use crate::backend::cpu::{CpuBackend, CpuOptions, Dial, half_in_words};
-#[cfg(feature = "gpu")]
+#[cfg(any(feature = "gpu", feature = "cuda"))]
 use crate::backend::gpu;
 use crate::board::{Board, Level, Lifecycle};
 use crate::config::{Config, ConfigError, Settings};
@@ -35,7 +35,7 @@ pub enum MinerError {
     #[error(transparent)]
     Tune(#[from] TuneError),
     /// No graphics processor has the name.
-    #[cfg(feature = "gpu")]
+    #[cfg(any(feature = "gpu", feature = "cuda"))]
     #[error(transparent)]
     Choice(#[from] crate::backend::gpu::ChoiceError),
     /// The engine does not start.
@@ -362,13 +362,13 @@ async fn run(
 }
 
 /// The graphics processors of the settings.
-#[cfg(feature = "gpu")]
+#[cfg(any(feature = "gpu", feature = "cuda"))]
 fn devices(config: &Config, cpu: &mut CpuOptions) -> Result<Vec<Box<dyn Backend>>, MinerError> {
     Ok(gpu::backends(config, cpu)?)
 }
 
 /// None: settings with a name are refused.
-#[cfg(not(feature = "gpu"))]
+#[cfg(not(any(feature = "gpu", feature = "cuda")))]
 fn devices(_: &Config, _: &mut CpuOptions) -> Result<Vec<Box<dyn Backend>>, MinerError> {
     Ok(Vec::new())
 }
@@ -418,13 +418,14 @@ const REQUESTS_MAX: usize = 16;
 /// Settings of the API itself.
 const API: [&str; 4] = ["api", "api_bind", "api_allow_unsafe_bind", "service"];
 /// Settings behind a run's memory and threads.
-const FIXED: [&str; 11] = [
+const FIXED: [&str; 12] = [
     "memory_kib",
     "side_by_side",
     "affinity",
     "isa",
     "gpu",
     "gpu_memory_kib",
+    "gpu_watts",
     "memory_budget_kib",
     "oversubscribe",
     "autotune",

@@ -73,6 +73,8 @@ pub struct BackendStatus {
     pub capabilities: Capabilities,
     /// Its kernel.
     pub kernel: String,
+    /// Watts that a device draws; `None` where nobody tells.
+    pub watts: Option<f64>,
     /// Over the last seconds.
     pub rate_now: f64,
     /// Over the time since its start, with work or without.

@@ -77,16 +77,21 @@ pub(crate) struct MachineArgs {
     #[arg(long, value_name = "NAME", env = "SHOAL_ISA")]
     pub(crate) isa: Option<String>,
     /// A graphics processor to hash on, too, by a part of its name; `cards` for all with memory of
-    /// their own. May be given more than once; needs a build with --features gpu
+    /// their own. May be given more than once; needs a build with --features gpu, or cuda for
+    /// NVIDIA's
     #[arg(long, value_name = "NAME")]
     pub(crate) gpu: Vec<String>,
     /// KiB to take of each one's memory [default: all a card gives; two hashes of shared memory]
     #[arg(long, value_name = "KIB", requires = "gpu")]
     pub(crate) gpu_memory_kib: Option<u64>,
+    /// Watts that each may draw, where its driver can limit them: NVIDIA's by CUDA, and for root
+    #[arg(long, value_name = "WATTS", requires = "gpu")]
+    pub(crate) gpu_watts: Option<u32>,
     /// KiB of memory that may be taken [default: what the machine has to spare]
     #[arg(long, value_name = "KIB")]
     pub(crate) memory_budget_kib: Option<u64>,
-    /// Try out first how many threads are best here; remembered for two weeks
+    /// Try out first how many threads are best here, and at work which program of a card by CUDA;
+    /// remembered, the threads for two weeks
     #[arg(long)]
     pub(crate) autotune: bool,
     /// Take memory that the machine may not have

@@ -99,6 +99,7 @@ fn settings(args: &MineArgs) -> Settings {
         isa: machine.isa.clone(),
         gpu: (!machine.gpu.is_empty()).then(|| machine.gpu.clone()),
         gpu_memory_kib: machine.gpu_memory_kib,
+        gpu_watts: machine.gpu_watts,
         memory_budget_kib: machine.memory_budget_kib,
         oversubscribe: given(machine.oversubscribe),
         autotune: given(machine.autotune),
@@ -254,7 +255,7 @@ fn bench(args: &MineArgs) -> Result<(), Failure> {
 }
 
 /// Each graphics processor alone, then all of them and the processor together.
-#[cfg(feature = "gpu")]
+#[cfg(any(feature = "gpu", feature = "cuda"))]
 fn bench_devices(args: &MineArgs, config: &Config, options: BenchOptions) -> Result<(), Failure> {
     use shoal_miner::CpuBackend;
     use shoal_miner::backend::{Backend, gpu};
@@ -286,7 +287,7 @@ fn bench_devices(args: &MineArgs, config: &Config, options: BenchOptions) -> Res
 }
 
 /// Settings with a device are refused before.
-#[cfg(not(feature = "gpu"))]
+#[cfg(not(any(feature = "gpu", feature = "cuda")))]
 fn bench_devices(_: &MineArgs, _: &Config, _: BenchOptions) -> Result<(), Failure> {
     unreachable!("settings name no device in a build without them")
 }

@@ -57,6 +57,7 @@ impl EmulatedCard {
             kind: AdapterKind::Software,
             driver: "a process of this machine".to_owned(),
             api: "emulated".to_owned(),
+            memory_kib: Some(self.memory_kib),
             origin: Origin::Emulated(Emulated(self.clone())),
         })
     }

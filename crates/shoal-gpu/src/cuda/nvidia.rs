@@ -60,6 +60,10 @@ pub(crate) fn adapters() -> Vec<Adapter> {
                 },
                 driver: driver.clone(),
                 api: "cuda".to_owned(),
+                // SAFETY: as before.
+                memory_kib: unsafe { result::device::total_mem(device) }
+                    .ok()
+                    .map(|bytes| bytes as u64 / 1024),
                 origin: Origin::Cuda(Found { ordinal: usize::try_from(ordinal).ok()? }),
             })
         })

@@ -32,6 +32,10 @@ pub(super) fn render(state: &State) -> String {
         })
     });
     page.gauge("worker_hash_rate", "Hashes a second of late, by worker.", workers);
+    let watts = engine.iter().flat_map(|engine| &engine.backends).filter_map(|backend| {
+        Some((format!("{{backend=\"{}\"}}", escaped(&backend.name)), backend.watts?))
+    });
+    page.gauge("backend_watts", "Watts that a device draws, where its driver tells.", watts);
     page.counter(
         "hashes_total",
         "Hashes of this run.",

@@ -267,7 +267,7 @@ impl Backend for CpuBackend {
             })
             .collect();
         let leases = u32::try_from(self.shared.lock().queue.len()).unwrap_or(u32::MAX);
-        Telemetry { workers, leases, kernel: self.isa.name().into() }
+        Telemetry { workers, leases, kernel: self.isa.name().into(), watts: None }
     }
 
     fn interrupt(&self) -> Arc<dyn Interrupt> {

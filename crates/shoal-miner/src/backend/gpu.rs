@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -34,6 +35,24 @@ pub struct GpuOptions {
     /// Memory of the device to take; `None` for all of a card's, and for two hashes of memory
     /// shared with the machine.
     pub device_memory_kib: Option<u64>,
+    /// Watts that the device may draw; `None` leaves the driver's limit.
+    pub watts: Option<u32>,
+    /// Where results of tuning are kept; `None` for a device that is not tuned.
+    pub tuning: Option<PathBuf>,
+}
+
+impl GpuOptions {
+    /// A device with all its defaults.
+    pub fn new(name: &str, adapter: Adapter, memory_kib: u32) -> Self {
+        Self {
+            name: name.to_owned(),
+            adapter,
+            memory_kib,
+            device_memory_kib: None,
+            watts: None,
+            tuning: None,
+        }
+    }
 }
 
 /// The device.
@@ -46,7 +65,6 @@ pub struct GpuBackend {
     work: Option<Arc<Work>>,
     lanes: u32,
     memory_kib: u64,
-    kernel: String,
     tried: u64,
     hashes: Hashes,
     retry: Option<Retry>,
@@ -103,7 +121,6 @@ impl GpuBackend {
             work: None,
             lanes: 1,
             memory_kib: 0,
-            kernel: String::new(),
             tried: 0,
             hashes: Hashes::default(),
             retry: None,
@@ -115,6 +132,8 @@ impl GpuBackend {
     fn open(&mut self) -> Result<(), GpuError> {
         let options = DeviceOptions {
             memory_kib: self.options.device_memory_kib,
+            watts: self.options.watts,
+            tuning: self.options.tuning.clone(),
             ..DeviceOptions::default()
         };
         let mut device = Device::open(&self.options.adapter, &options)?;
@@ -122,7 +141,6 @@ impl GpuBackend {
         device.begin(&Challenge::new(b"no header yet", self.options.memory_kib, nobody)?)?;
         self.lanes = device.lane_count();
         self.memory_kib = device.memory_kib();
-        self.kernel = device.kernel();
         self.device = Some(device);
         self.work = None;
         Ok(())
@@ -290,7 +308,14 @@ impl Backend for GpuBackend {
             ..Worker::default()
         };
         let leases = u32::try_from(self.queue.len()).unwrap_or(u32::MAX);
-        Telemetry { workers: vec![worker], leases, kernel: self.kernel.clone() }
+        let device = self.device.as_ref();
+        Telemetry {
+            workers: vec![worker],
+            leases,
+            // A tuned device changes its program at work.
+            kernel: device.map_or_else(|| "put aside".to_owned(), Device::kernel),
+            watts: device.and_then(Device::watts),
+        }
     }
 
     fn interrupt(&self) -> Arc<dyn Interrupt> {
@@ -330,30 +355,55 @@ pub enum ChoiceError {
         there: Vec<String>,
     },
     /// No device at all.
-    #[error("there is no graphics device: no driver for Vulkan, Metal or DirectX 12 names one")]
+    #[error("there is no graphics device: no driver for {} names one", INTERFACES)]
     None,
 }
 
-/// Devices by their names: parts of a name will do, and `cards` stands for every device with
-/// memory of its own.
+/// Interfaces of this build, for people.
+pub const INTERFACES: &str = match (cfg!(feature = "gpu"), cfg!(feature = "cuda")) {
+    (true, true) => "CUDA, Vulkan, Metal or DirectX 12",
+    (_, false) => "Vulkan, Metal or DirectX 12",
+    (false, true) => "CUDA",
+};
+
+/// The devices of this machine by their names, as [`choose_among`].
 ///
 /// # Errors
 /// [`ChoiceError`].
 pub fn choose(names: &[String]) -> Result<Vec<Adapter>, ChoiceError> {
-    let all = shoal_gpu::adapters();
+    choose_among(&shoal_gpu::adapters(), names)
+}
+
+/// Devices by their names: parts of a name will do, and `cards` stands for every device with
+/// memory of its own. A card known by two interfaces is chosen once, by CUDA, unless the
+/// interface is named before a colon: `vulkan:rtx`.
+///
+/// # Errors
+/// [`ChoiceError`].
+pub fn choose_among(all: &[Adapter], names: &[String]) -> Result<Vec<Adapter>, ChoiceError> {
     if all.is_empty() {
         return Err(ChoiceError::None);
     }
+    let is_of_cuda = |adapter: &Adapter| adapter.api == "cuda";
     let mut chosen: Vec<usize> = Vec::new();
     for name in names {
-        let wanted = name.to_lowercase();
-        let fits = |adapter: &Adapter| match wanted.as_str() {
-            "cards" => !adapter.kind.shares_memory(),
-            wanted => adapter.name.to_lowercase().contains(wanted),
+        let lower = name.to_lowercase();
+        let (api, part) = match lower.split_once(':') {
+            Some((api, part)) if all.iter().any(|adapter| adapter.api == api) => (Some(api), part),
+            _ => (None, lower.as_str()),
+        };
+        let fits = |adapter: &Adapter| {
+            let is_named = match part {
+                "cards" => !adapter.kind.shares_memory(),
+                part => adapter.name.to_lowercase().contains(part),
+            };
+            let is_twin = !is_of_cuda(adapter)
+                && all.iter().any(|other| is_of_cuda(other) && other.name == adapter.name);
+            is_named && api.map_or(!is_twin, |api| adapter.api == api)
         };
         let found: Vec<usize> = (0..all.len()).filter(|place| fits(&all[*place])).collect();
         if found.is_empty() {
-            let there = all.iter().map(|adapter| adapter.name.clone()).collect();
+            let there = all.iter().map(|one| format!("{} ({})", one.name, one.api)).collect();
             return Err(ChoiceError::Unknown { name: name.clone(), there });
         }
         chosen.extend(found);
@@ -386,6 +436,8 @@ pub fn backends(
             adapter,
             memory_kib: config.memory_kib,
             device_memory_kib: config.gpu_memory_kib,
+            watts: config.gpu_watts,
+            tuning: tuning_file(config),
         })));
     }
     if taken_kib > 0 {
@@ -393,4 +445,10 @@ pub fn backends(
         cpu.budget_kib = Some(budget.usable_kib().saturating_sub(taken_kib));
     }
     Ok(backends)
+}
+
+/// Where a card's tuning is kept: beside the processor's, where that is asked for.
+fn tuning_file(config: &Config) -> Option<PathBuf> {
+    let beside = config.autotune_cache.as_ref().filter(|_| config.autotune)?;
+    Some(beside.with_file_name("cuda-tuning"))
 }

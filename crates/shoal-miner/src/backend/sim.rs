@@ -304,7 +304,7 @@ impl Backend for SimBackend {
             ..Worker::default()
         };
         let leases = u32::try_from(self.queue.len()).unwrap_or(u32::MAX);
-        Telemetry { workers: vec![worker], leases, kernel: "simulated".into() }
+        Telemetry { workers: vec![worker], leases, kernel: "simulated".into(), watts: None }
     }
 
     fn interrupt(&self) -> Arc<dyn Interrupt> {

@@ -290,6 +290,7 @@ impl BackendRecord {
             phase,
             capabilities: self.capabilities.clone(),
             kernel: self.telemetry.kernel.clone(),
+            watts: self.telemetry.watts,
             rate_now: self.rate_now(now),
             rate_average: per_second(self.counted.total(), ready),
             hashes: self.counted.total(),

@@ -203,7 +203,10 @@ fn draw_backends(frame: &mut Frame<'_>, area: Rect, state: &State) {
             text::phase(backend.phase).to_owned(),
             text::rate(backend.rate_now),
             text::rate(backend.rate_average),
-            backend.fault.clone().unwrap_or_else(|| backend.kernel.clone()),
+            backend.fault.clone().unwrap_or_else(|| match backend.watts {
+                Some(watts) => format!("{watts:.0} W, {}", backend.kernel),
+                None => backend.kernel.clone(),
+            }),
         ]));
         for (number, worker) in backend.workers.iter().enumerate() {
             let core = worker.worker.core.map_or_else(String::new, |core| format!("core {core}"));
@@ -212,7 +215,16 @@ fn draw_backends(frame: &mut Frame<'_>, area: Rect, state: &State) {
                 core,
                 text::rate(worker.rate_now),
                 text::rate(worker.rate_average),
-                format!("{} x{}", worker.worker.pages, worker.worker.side_by_side),
+                match backend.capabilities.device_memory_kib {
+                    Some(kib) => {
+                        format!(
+                            "{} MiB, {} hashes at a time",
+                            kib / 1024,
+                            worker.worker.side_by_side
+                        )
+                    }
+                    None => format!("{} x{}", worker.worker.pages, worker.worker.side_by_side),
+                },
             ]));
         }
     }
@@ -299,6 +311,7 @@ mod tests {
                 preemption: None,
             },
             kernel: "avx512".to_owned(),
+            watts: None,
             rate_now: 2.25,
             rate_average: 2.125,
             hashes: 9,

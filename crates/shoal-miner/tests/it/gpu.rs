@@ -64,10 +64,8 @@ fn until_done(events: &Receiver<Event>, id: u64) -> (BTreeMap<u64, [u8; 32]>, Wo
 fn a_device_alone_finds_every_solution_of_every_work() {
     let Some(adapter) = adapter() else { return };
     let device = GpuBackend::new(GpuOptions {
-        name: "gpu0".into(),
-        adapter,
-        memory_kib: 64,
         device_memory_kib: Some(2048),
+        ..GpuOptions::new("gpu0", adapter, 64)
     });
     let backends: Vec<Box<dyn Backend>> = vec![Box::new(device)];
     let (engine, events) = Engine::start(EngineOptions::new(backends)).unwrap();

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod api;
+#[cfg(any(feature = "gpu", feature = "cuda"))]
+mod cuda;
 #[cfg(feature = "gpu")]
 mod gpu;
 mod node;
