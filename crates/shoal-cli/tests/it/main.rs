@@ -8,6 +8,7 @@ mod bench;
 mod browser;
 mod cypher;
 mod doc;
+mod entitlements;
 mod exchange;
 mod keep;
 mod ledger;
