@@ -252,3 +252,60 @@ fn the_standard_syntax_is_a_program_s_choice() {
         assert_eq!(ask_ours(&mut ours, &sql), Ok(rows), "{query}");
     }
 }
+
+/// A table of FTS4 as `sqlite3` dumps one: three segments, the last with a deleted row's terms.
+const DUMP: &str = "PRAGMA writable_schema=ON;
+INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql)VALUES('table','mail','mail',0,'CREATE VIRTUAL TABLE mail USING fts4(subject, body, tokenize=porter)');
+CREATE TABLE IF NOT EXISTS 'mail_content'(docid INTEGER PRIMARY KEY, 'c0subject', 'c1body');
+INSERT INTO mail_content VALUES(1,'Trains','Booked the night train to Oslo');
+INSERT INTO mail_content VALUES(3,'Boat','A boat to Bergen');
+CREATE TABLE IF NOT EXISTS 'mail_segments'(blockid INTEGER PRIMARY KEY, block BLOB);
+CREATE TABLE IF NOT EXISTS 'mail_segdir'(level INTEGER,idx INTEGER,start_block INTEGER,leaves_end_block INTEGER,end_block INTEGER,root BLOB,PRIMARY KEY(level, idx));
+INSERT INTO mail_segdir VALUES(0,0,0,0,'0 113',X'0004626f6f6b05010101020000046c61746505020101050000056e6967687405010101040000046f736c6f050101010700000272650302020000037468650a0101010300010101020001016f05010101060001047261696e0c010201010500010301010300000477657265050201010400');
+INSERT INTO mail_segdir VALUES(0,1,0,0,'0 45',X'000161050301010200000662657267656e05030101050001036f6174060302010103000002746f050301010400');
+INSERT INTO mail_segdir VALUES(0,2,0,0,'0 42',X'00046c61746502020000027265020200000374686502020001047261696e020200000477657265020200');
+CREATE TABLE IF NOT EXISTS 'mail_docsize'(docid INTEGER PRIMARY KEY, size BLOB);
+INSERT INTO mail_docsize VALUES(1,X'0106');
+INSERT INTO mail_docsize VALUES(3,X'0104');
+CREATE TABLE IF NOT EXISTS 'mail_stat'(id INTEGER PRIMARY KEY, value BLOB);
+INSERT INTO mail_stat VALUES(0,X'02020a38');
+PRAGMA writable_schema=OFF;
+";
+
+#[test]
+fn a_dump_is_read_and_changes_are_refused_by_name() {
+    let store = shoal_store::Store::memory();
+    let mut ours = Connection::open(store).unwrap();
+    support::fts3::register(&mut ours);
+    let mut told = |sql: &str| ask_ours(&mut ours, sql);
+    for range in shoal_sql::Statements::new(DUMP) {
+        told(&DUMP[range]).unwrap();
+    }
+    let asked = "SELECT docid, snippet(mail), offsets(mail), matchinfo(mail, 'nl') FROM mail
+        WHERE mail MATCH 'trains OR boat' ORDER BY docid DESC";
+    let rows = [
+        "3|'<b>Boat</b>'|'0 1 0 4 1 1 2 4'|020000000100000004000000".to_owned(),
+        "1|'<b>Trains</b>'|'0 0 0 6 1 0 17 5'|020000000100000006000000".to_owned(),
+    ];
+    assert_eq!(told(asked), Ok(rows.to_vec()));
+    assert_eq!(told("PRAGMA integrity_check"), Ok(vec!["'ok'".to_owned()]));
+    for sql in [
+        "INSERT INTO mail VALUES ('a', 'b')",
+        "UPDATE mail SET body = 'c'",
+        "DELETE FROM mail WHERE docid = 1",
+        "INSERT INTO mail(mail) VALUES ('optimize')",
+    ] {
+        let said = "table mail may not be modified: fts4 tables are read-only";
+        assert_eq!(told(sql), Err(said.to_owned()), "{sql}");
+    }
+    let said = "fts3 tables are read, not made, as x would be: USING fts5";
+    assert_eq!(told("CREATE VIRTUAL TABLE x USING fts3(a)"), Err(said.to_owned()));
+    let parts = told("DELETE FROM mail_segdir").unwrap_err();
+    assert!(parts.contains("part of virtual table"), "{parts}");
+    assert_eq!(told(asked), Ok(rows.to_vec()));
+    told("ALTER TABLE mail RENAME TO post").unwrap();
+    let found = told("SELECT docid FROM post WHERE post MATCH 'oslo'");
+    assert_eq!(found, Ok(vec!["1".to_owned()]));
+    told("DROP TABLE post").unwrap();
+    assert_eq!(told("SELECT count(*) FROM sqlite_schema"), Ok(vec!["0".to_owned()]));
+}

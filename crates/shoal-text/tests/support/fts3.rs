@@ -120,7 +120,7 @@ fn text(dice: &mut Dice) -> Theirs {
 pub(crate) fn write(connection: &rusqlite::Connection, options: &str, dice: &mut Dice) {
     let page_size = *dice.of(&[512, 1024, 4096]);
     let make = format!(
-        "PRAGMA page_size = {page_size}; PRAGMA synchronous = OFF; \
+        "PRAGMA page_size = {page_size}; PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY; \
          CREATE TABLE docs(a, b); CREATE VIRTUAL TABLE t USING {options};"
     );
     connection.execute_batch(&make).unwrap();
