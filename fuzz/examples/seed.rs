@@ -49,7 +49,8 @@ fn full_text() -> io::Result<()> {
     let leaf = b"\0\x05brown\x04\x01\x04\0\0\0\x03fox\x06\x01\x05\x01\x01\x02\0";
     let other = b"\0\x03one\x06\x01\x02\0\x01\x02\0\x01\x02ut\x03\x02\x03\0";
     let above = b"\x01\x01\x02on";
-    let queries = ["brown", "fox NEAR/2 brown", "o* NOT fox", "\"brown fox\" OR one", "a:^one b:fox"];
+    let queries =
+        ["brown", "fox NEAR/2 brown", "o* NOT fox", "\"brown fox\" OR one", "a:^one b:fox"];
     for (number, query) in queries.into_iter().enumerate() {
         let mut bytes = vec![number as u8];
         let parts: [&[u8]; 7] =
