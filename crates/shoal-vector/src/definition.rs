@@ -333,8 +333,8 @@ impl Definition {
         columns
     }
 
-    /// The place of the hidden column `ef`, the nodes kept by a search of an index; `None` where the
-    /// table has a column of this name.
+    /// The place of the hidden column `ef`, the nodes kept by a search of an index; `None` where
+    /// the table has a column of this name.
     pub(crate) fn ef_place(&self) -> Option<usize> {
         let names = self.columns.iter().map(|column| column.name.as_str());
         let is_taken = names.chain([self.key.as_str()]).any(|name| is(name, &["ef"]));

@@ -36,7 +36,8 @@ pub use distance::Metric;
 pub use isa::Isa;
 pub use vector::{DIMENSIONS_MAX, Element, Vector, VectorError};
 
-/// Makes the functions and the modules `vec0` and `vec_index` known to the statements of a connection.
+/// Makes the functions and the modules `vec0` and `vec_index` known to the statements of a
+/// connection.
 ///
 /// # Errors
 /// None but a name refused by the connection.

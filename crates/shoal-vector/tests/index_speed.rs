@@ -1,5 +1,6 @@
 //! Recall and times of indexes on real vectors, where `SHOAL_VECTORS` names the folder with
-//! `cargo-commits` and `mnist-10k`, or one of them. Turns of all ways alternate; `gzip` must be there.
+//! `cargo-commits` and `mnist-10k`, or one of them. Turns of all ways alternate; `gzip` must be
+//! there.
 //!
 //! `SHOAL_VECTORS=folder cargo test --release -p shoal-vector --test index_speed -- --nocapture`
 

@@ -103,7 +103,8 @@ impl Index {
     /// Opens an index of a column of `table`.
     ///
     /// # Errors
-    /// Another table, no such column, a column with distances no index knows; missing shadow tables.
+    /// Another table, no such column, a column with distances no index knows; missing shadow
+    /// tables.
     pub(crate) fn open(
         definition: IndexDefinition,
         table: &Definition,
