@@ -594,6 +594,11 @@ fn truth_values_are_integers_where_a_column_says_so() {
     // A truth value stays one where the number is one's.
     bench.ok("UPDATE todo SET done = 1 WHERE title = 'one'");
     assert_eq!(bench.json("list/a")["items"][0]["done"], true);
+    // JSON has truth values of its own.
+    let json = "CREATE PROJECTION j FROM DOCUMENTS ROWS '$.items[*]' COLUMNS (done JSON)";
+    assert!(bench.database.define(json).unwrap());
+    bench.ok("UPDATE j SET done = '1' WHERE done = 'true'");
+    assert_eq!(bench.json("list/a")["items"][0]["done"], 1);
     bench.ok("UPDATE todo SET done = 2 WHERE title = 'one'");
     assert_eq!(bench.json("list/a")["items"][0]["done"], 2);
     bench.check();

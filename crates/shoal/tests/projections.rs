@@ -365,7 +365,7 @@ fn a_statement_makes_the_rows_anew() {
     let mut document = Document::new(Environment::os().new_actor());
     import(&mut document, r#"{"items": [{"title": "one"}]}"#);
     database.store("list/a", &mut document).unwrap();
-    // The very same trigger stands again: nobody can see that rows were deleted.
+    // The very same trigger stands again: the deletion left no trace.
     let guard = "SELECT sql FROM sqlite_schema WHERE name = 'todo_guard_delete'";
     let guard = rows(&path, guard).remove(0);
     let sqlite = rusqlite::Connection::open(&path).unwrap();

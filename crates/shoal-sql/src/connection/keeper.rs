@@ -26,8 +26,8 @@ pub trait Keeper: RowKeeper + Any + Send {
     /// Tells guards from other triggers.
     fn guard(&self) -> Guard;
 
-    /// Why statements may neither drop a table without rowids, nor alter it, nor make a unique
-    /// index of it, told by one of its triggers and the first two columns; `None` for tables of
+    /// Why statements may neither drop nor alter a table without rowids, nor give the table a
+    /// unique index, told by one of its triggers and the first two columns; `None` for tables of
     /// others. The trigger may not be dropped either.
     fn closes(&self, _table: &str, _columns: [&str; 2], _trigger: &str) -> Option<String> {
         None

@@ -56,8 +56,8 @@ fn object(stmt: &Stmt) -> Option<&ObjectName> {
     })
 }
 
-/// Refuses a statement that would drop a kept table or a trigger of its keeper, alter the table, or
-/// give the table a unique index.
+/// Refuses to drop a kept table or a trigger of its keeper, to alter the table, and to give the
+/// table a unique index.
 ///
 /// # Errors
 /// [`Error::Meaning`] with the keeper's reason, at the name.

@@ -59,7 +59,7 @@ impl Database {
     /// or `DROP PROPERTY GRAPH`; false for any other statement, which is left to
     /// [`Database::sql`].
     ///
-    /// Cost: creating a projection, or making its rows anew, reads every document that it is from.
+    /// Cost: creating a projection, or making its rows anew, reads all of its documents.
     ///
     /// # Errors
     /// [`Error::Definition`] for words of a projection that fit nowhere and names that are taken;
@@ -104,7 +104,7 @@ impl Database {
                 ProjectionStatement::Drop { name, if_exists } => {
                     let all = match tables::definitions(connection) {
                         Ok(all) => all,
-                        // A definition that nobody can read is dropped like any other.
+                        // A damaged definition is dropped like any other.
                         Err(_) if tables::forget(connection, &name)? => return Ok(()),
                         Err(error) => return Err(error),
                     };

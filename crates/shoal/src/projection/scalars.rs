@@ -241,6 +241,8 @@ fn update_json(
                 (Scalar::Str(_), Json::String(new)) => Some(Scalar::Str(new.as_str().into())),
                 (_, Json::Bool(new)) => Some(Scalar::Boolean(*new)),
                 (_, Json::Null) => Some(Scalar::Null),
+                // JSON has truth values of its own.
+                (Scalar::Boolean(_), Json::Number(_)) => None,
                 (known, Json::Number(new)) => new.as_i64().and_then(|new| number(known, new)),
                 _ => None,
             };

@@ -55,7 +55,7 @@ pub(super) fn is_guard(table: &str, columns: [&str; 2], trigger: &str) -> bool {
         && trigger.strip_prefix(table).is_some_and(|rest| rest.starts_with(GUARD))
 }
 
-/// Why the shape of a table stays as it is: the table has a guard, or a lock of those beside.
+/// Why a table keeps its shape, told by one of its triggers; `None` for tables of others.
 pub(super) fn closed(table: &str, columns: [&str; 2], trigger: &str) -> Option<String> {
     if columns != ["_doc", "_id"] {
         return None;
@@ -178,7 +178,7 @@ pub(super) fn remove(connection: &mut Connection, definition: &Definition) -> Re
     run(connection, forget, &[Value::text(definition.name.as_str())])
 }
 
-/// Drops what is left of a projection without a sound definition: its row among the definitions,
+/// Drops the remains of a projection without a sound definition: its row among the definitions,
 /// and the tables of its name with guards. False where there is neither.
 pub(super) fn forget(connection: &mut Connection, name: &str) -> Result<bool, Error> {
     let mut had = false;
