@@ -8,8 +8,8 @@
 //! position alone, the same ones in every hash: one table for all.
 //!
 //! `lanes` plans launches and knows no device; `run` drives a device of any driver through them.
-//! `portable`, behind the feature `wgpu`, is Vulkan, Metal or DirectX 12; `cuda`, behind the feature
-//! `cuda`, NVIDIA's driver, loaded when devices are asked for. The feature `emulator` makes a
+//! `portable`, behind the feature `wgpu`, is Vulkan, Metal or DirectX 12; `cuda`, behind its
+//! feature, NVIDIA's driver, loaded when devices are asked for. The feature `emulator` makes a
 //! card of a process that runs CUDA's programs on the processor, for tests.
 //! Nonces, header and target lie on the device, and solutions alone come back. Never for keys: a
 //! passphrase would lie in a driver's memory, beyond anybody's wipe.

@@ -170,7 +170,7 @@ pub struct Telemetry {
     pub leases: u32,
     /// The kernel: an instruction set or a device's program.
     pub kernel: String,
-    /// Watts that a device draws; `None` where nobody tells.
+    /// Watts drawn by a device; `None` where nobody tells.
     pub watts: Option<f64>,
 }
 

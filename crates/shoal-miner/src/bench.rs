@@ -566,7 +566,7 @@ struct EngineBench<'a> {
     stop: &'a AtomicBool,
     works: u64,
     hashes: u64,
-    /// What each device that tells drew, at the end of each round.
+    /// Watts of each telling device, at the end of each round.
     watts: Vec<Vec<f64>>,
 }
 

@@ -71,7 +71,7 @@ settings! {
     gpu: Vec<String>,
     /// Memory to take on each, in KiB.
     gpu_memory_kib: u64,
-    /// Watts that each may draw.
+    /// Most watts of each.
     gpu_watts: u32,
     /// Memory budget, in KiB.
     memory_budget_kib: u64,
@@ -268,7 +268,7 @@ pub struct Config {
     /// Memory to take on each, in KiB; `None` for all of a card's, and for two hashes of memory
     /// shared with the machine.
     pub gpu_memory_kib: Option<u64>,
-    /// Watts that each may draw; `None` leaves the driver's limit.
+    /// Most watts of each; `None` leaves the driver's limit.
     pub gpu_watts: Option<u32>,
     /// Memory budget, in KiB; `None` asks the machine.
     pub memory_budget_kib: Option<u64>,

@@ -73,7 +73,7 @@ pub struct BackendStatus {
     pub capabilities: Capabilities,
     /// Its kernel.
     pub kernel: String,
-    /// Watts that a device draws; `None` where nobody tells.
+    /// Watts drawn by a device; `None` where nobody tells.
     pub watts: Option<f64>,
     /// Over the last seconds.
     pub rate_now: f64,

@@ -43,8 +43,8 @@ const CANDIDATES: [Tuning; 8] = [
     Tuning { registers: Some(48), prefetch: 4 },
 ];
 
-/// Launches of a candidate before the next one's turn; the first is not counted, as it may have been
-/// fitted to the candidate before.
+/// Launches of a candidate before the next one's turn. The first is not counted: its columns may
+/// have been fitted to the candidate before.
 const TURN: u32 = 9;
 /// Turns of each candidate.
 const TURNS: u32 = 3;

@@ -35,9 +35,9 @@ pub struct GpuOptions {
     /// Memory of the device to take; `None` for all of a card's, and for two hashes of memory
     /// shared with the machine.
     pub device_memory_kib: Option<u64>,
-    /// Watts that the device may draw; `None` leaves the driver's limit.
+    /// Most watts of the device; `None` leaves the driver's limit.
     pub watts: Option<u32>,
-    /// Where results of tuning are kept; `None` for a device that is not tuned.
+    /// Where results of tuning are kept; `None` for an untuned device.
     pub tuning: Option<PathBuf>,
 }
 
@@ -447,7 +447,7 @@ pub fn backends(
     Ok(backends)
 }
 
-/// Where a card's tuning is kept: beside the processor's, where that is asked for.
+/// Where a card's tuning is kept: beside the processor's, where one is asked for.
 fn tuning_file(config: &Config) -> Option<PathBuf> {
     let beside = config.autotune_cache.as_ref().filter(|_| config.autotune)?;
     Some(beside.with_file_name("cuda-tuning"))

@@ -19,7 +19,7 @@ fn adapter(card: &EmulatedCard) -> Option<Adapter> {
     match card.adapter() {
         Ok(adapter) => Some(adapter),
         Err(why) => {
-            // Past the capture of what passing tests print.
+            // Past the capture of passing tests.
             writeln!(io::stderr(), "NO EMULATED CARD: {why}: skipped").expect("stderr is open");
             None
         }

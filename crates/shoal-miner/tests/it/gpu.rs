@@ -28,7 +28,7 @@ fn adapter() -> Option<Adapter> {
     found.into_iter().next()
 }
 
-/// Past the capture of what passing tests print.
+/// Past the capture of passing tests.
 fn say(words: &str) {
     writeln!(io::stderr(), "{words}").expect("stderr is open");
 }
