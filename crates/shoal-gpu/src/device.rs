@@ -72,12 +72,13 @@ impl fmt::Display for AdapterKind {
 /// Every device there is, in the drivers' order; those of CUDA first, in builds with CUDA. A card
 /// of NVIDIA may be there twice, by CUDA and by Vulkan. May take a second: drivers are loaded.
 pub fn adapters() -> Vec<Adapter> {
-    let mut found = Vec::new();
-    #[cfg(feature = "cuda")]
-    found.extend(crate::cuda::nvidia::adapters());
-    #[cfg(feature = "wgpu")]
-    found.extend(crate::portable::adapters());
-    found
+    let drivers: &[Vec<Adapter>] = &[
+        #[cfg(feature = "cuda")]
+        crate::cuda::nvidia::adapters(),
+        #[cfg(feature = "wgpu")]
+        crate::portable::adapters(),
+    ];
+    drivers.concat()
 }
 
 impl Adapter {
