@@ -1,6 +1,8 @@
 //! Shoal's own engines as contenders.
 
 mod db;
+#[cfg(any(feature = "gpu", feature = "cuda"))]
+mod device;
 mod document;
 mod hash;
 mod miner;

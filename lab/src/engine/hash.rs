@@ -72,6 +72,13 @@ pub trait HashEngine: Send + Sync + 'static {
         Err(Miss::absent("a loop over nonces"))
     }
 
+    /// The loop of everything here that hashes for a miner: the graphics processor that the
+    /// contender is named for, or all of the processor's cores.
+    #[cfg(any(feature = "gpu", feature = "cuda"))]
+    fn device_nonces(&self, _costs: Costs) -> Result<Box<dyn TryNonces>, Miss> {
+        Err(Miss::absent("a miner on a whole device"))
+    }
+
     /// Hashes as a caller with nothing at hand would: memory is found, and given back, within.
     fn hash(
         &self,
@@ -87,4 +94,9 @@ pub trait HashEngine: Send + Sync + 'static {
 pub trait TryNonces: Send {
     /// The tags of the nonces from `first` on.
     fn try_nonces(&mut self, header: &[u8], first: u64, tags: &mut [[u8; 32]]) -> Result<(), Miss>;
+
+    /// Watts drawn now; `None` where nobody tells.
+    fn watts(&self) -> Option<f64> {
+        None
+    }
 }

@@ -31,6 +31,10 @@ pub(super) fn add(contenders: &mut Contenders) {
         contenders.hash(Argon { isa: chosen, name, side_by_side });
     }
     contenders.hash(super::miner::Backend);
+    #[cfg(any(feature = "gpu", feature = "cuda"))]
+    for adapter in shoal_miner::backend::gpu::adapters() {
+        contenders.hash(super::device::OnDevice(adapter));
+    }
 }
 
 /// One kernel, with `side_by_side` hashes side by side on each thread.
@@ -108,6 +112,14 @@ impl HashEngine for Argon {
     fn nonces(&self, costs: Costs, thread_count: usize) -> Result<Box<dyn TryNonces>, Miss> {
         let loops = super::miner::BareLoops::new(self.isa, costs, thread_count)?;
         Ok(Box::new(loops))
+    }
+
+    #[cfg(any(feature = "gpu", feature = "cuda"))]
+    fn device_nonces(&self, costs: Costs) -> Result<Box<dyn TryNonces>, Miss> {
+        if self.side_by_side > 1 {
+            return Err(Miss::NotRun("one hash at a time is another contender's".into()));
+        }
+        self.nonces(costs, std::thread::available_parallelism().map_or(1, |cores| cores.get()))
     }
 
     fn hash(

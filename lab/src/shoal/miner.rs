@@ -143,7 +143,7 @@ impl TryNonces for Dealt {
 }
 
 /// A proof of work has one pass and one lane.
-fn proof_of_work(costs: Costs) -> Result<(), Miss> {
+pub(super) fn proof_of_work(costs: Costs) -> Result<(), Miss> {
     if (costs.passes, costs.lanes) == (1, 1) {
         Ok(())
     } else {

@@ -22,7 +22,56 @@ pub(crate) fn rows<E: HashEngine>() -> Bench<E> {
     for thread_count in [1, 2] {
         add_nonces(&mut bench, thread_count);
     }
+    #[cfg(any(feature = "gpu", feature = "cuda"))]
+    for shape in DEVICE_SHAPES {
+        add_device(&mut bench, shape);
+    }
     bench
+}
+
+/// Rows of whole devices, by the memory of a hash; `hashes` are all of a sample.
+#[cfg(any(feature = "gpu", feature = "cuda"))]
+const DEVICE_SHAPES: [Shape; 3] = {
+    const fn costs(memory_mib: u32) -> Costs {
+        Costs { memory_kib: memory_mib * 1024, passes: 1, lanes: 1 }
+    }
+    [
+        Shape { name: "2GiB", costs: costs(2048), hashes: 64 },
+        Shape { name: "64MiB", costs: costs(64), hashes: 2048 },
+        Shape { name: "1MiB", costs: costs(1), hashes: 65536 },
+    ]
+};
+
+/// A whole device, or all cores: from the common start to the last one's end.
+#[cfg(any(feature = "gpu", feature = "cuda"))]
+fn add_device<E: HashEngine>(bench: &mut Bench<E>, shape: Shape) {
+    let Shape { name, costs, hashes } = shape;
+    let others = if costs.memory_kib >= LARGE_KIB {
+        "; the seed's CUDA programs are said to do 8.9 to 11.2 a second on an RTX 5090, about 1.2 on \
+         an RTX 3080"
+    } else {
+        ""
+    };
+    let text = format!(
+        "{hashes} nonces on a whole graphics processor, or on all of the processor's cores, m = {} \
+         KiB, t = 1, p = 1, one hash at a time on each core and as many as fit on a device; every \
+         tag comes back{others}",
+        costs.memory_kib
+    );
+    let row = Row::new(Family::Argon, &format!("gpu/{name}"), "hash", &text).taking_turns();
+    bench.add(row, move |engine, cx| {
+        let (costs, hashes) = (picked(costs, cx), cx.pick(hashes, 64));
+        let mut nonces = engine.device_nonces(costs)?;
+        sampler(move |watch| {
+            let mut tags = vec![[0; 32]; hashes];
+            watch.time_threads(hashes as u64, || nonces.try_nonces(HEADER, 0, &mut tags))?;
+            watch.figure("blocks per hash", costs.blocks() as f64);
+            if let Some(watts) = nonces.watts() {
+                watch.figure("watts", watts);
+            }
+            Ok(Some(digest(&tags)))
+        })
+    });
 }
 
 /// Costs with their name and how many hashes one thread computes in a sample.

@@ -11,7 +11,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use shoal_gpu::{Adapter, Device, DeviceOptions, GpuError, Tried};
+pub use shoal_gpu::{Adapter, Device, DeviceOptions, adapters};
+use shoal_gpu::{GpuError, Tried};
 use shoal_pow::{Challenge, Target};
 
 use super::cpu::CpuOptions;
