@@ -81,9 +81,12 @@ where
     let mut is_paused = false;
     let mut is_controlled = true;
     let mut is_closed = false;
+    // A reader that failed gives the end next, which would pass for the peer's own: the engine's
+    // last word comes first.
+    let mut has_failed = false;
     loop {
         tokio::select! {
-            message = socket.next(), if !is_paused => {
+            message = socket.next(), if !is_paused && !has_failed => {
                 heard = Instant::now();
                 let sent = match message {
                     Some(Ok(Message::Binary(bytes))) => {
@@ -95,7 +98,7 @@ where
                     }
                     Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => continue,
                     Some(Err(_)) if let Some(fault) = meter.take_fault() => {
-                        is_paused = true;
+                        has_failed = true;
                         engine.send(Input::Event(Event::Bad { connection, fault })).await
                     }
                     Some(Ok(Message::Close(_))) => {
