@@ -319,11 +319,11 @@ fn nothing_that_fails_is_asked_of_hidden_rows() {
              select 'bob', 9223372036854775807, '{bad' from c;
          update t set n = -n - 1 where who = 'bob' and id > 6;",
     );
-    // By hand, in any order, the same conditions fail.
+    // Hidden rows fail the conditions below: by hand, on the whole table, each is an error.
     let mut whole = scratch.ours();
     for sql in [
-        "SELECT count(*) FROM t WHERE abs(n) > 0 AND who = 'ada'",
-        "SELECT count(*) FROM t WHERE json(j) IS NOT NULL AND who = 'ada'",
+        "SELECT count(*) FROM t WHERE abs(n) > 0",
+        "SELECT count(*) FROM t WHERE json(j) IS NOT NULL",
         "SELECT sum(n) FROM t",
     ] {
         assert!(common::ours(&mut whole, sql).is_err(), "{sql}");

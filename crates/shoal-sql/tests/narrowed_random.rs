@@ -9,8 +9,8 @@ mod generated;
 use common::{Scratch, ours, sort};
 use generated::{KEYS_ONLY, column, query, value};
 use proptest::prelude::*;
-use proptest::test_runner::TestRunner;
-use shoal_sql::{Entitlement, Error, Forced, ForcedChoice, Narrowed, TableRule, Value};
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+use shoal_sql::{Connection, Entitlement, Error, Forced, ForcedChoice, Narrowed, TableRule, Value};
 
 /// A table in both files.
 #[derive(Clone, Debug)]
@@ -229,12 +229,17 @@ fn same(got: &common::Table, expect: &common::Table) -> bool {
 #[test]
 fn hidden_rows_and_columns_change_no_answer() {
     let cases = std::env::var("SHOAL_SQL_CASES").ok().and_then(|text| text.parse().ok());
-    let mut runner = TestRunner::new(ProptestConfig {
+    let config = ProptestConfig {
         cases: cases.unwrap_or(150),
         failure_persistence: None,
         max_shrink_iters: 2000,
         ..ProptestConfig::default()
-    });
+    };
+    // The same cases in each test run; SHOAL_SQL_CASES asks for others, and for as many.
+    let mut runner = match cases {
+        None => TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha)),
+        Some(_) => TestRunner::new(config),
+    };
     let forced = prop::sample::select(ForcedChoice::ALL.to_vec());
     let forced = prop::collection::vec(forced, 1..5).prop_map(Forced::from_iter);
     let question = prop_oneof![3 => query(), 1 => other()];
@@ -263,6 +268,13 @@ fn hidden_rows_and_columns_change_no_answer() {
             let mut narrowed = whole.ours().narrowed(entitlement).unwrap();
             let mut copy = copy.ours();
             for (query, leaky, forced) in questions {
+                // The order of conditions is the planner's: a visible row may fail a condition here
+                // that is asked of fewer rows there. Such a fault shows on the copy, too, where the
+                // condition is asked of every row.
+                let probe = format!("select count(*) from t0 where ({leaky}) is null");
+                let is_of_visible_rows = |copy: &mut Connection, fault: &str| {
+                    !leaky.is_empty() && ours(copy, &probe).is_err_and(|e| e.to_string() == fault)
+                };
                 let sql = match leaky.as_str() {
                     "" => query,
                     leaky => query.replacen(" where ", &format!(" where {leaky} and "), 1),
@@ -277,10 +289,16 @@ fn hidden_rows_and_columns_change_no_answer() {
                         }
                         (Err(got), Err(expect)) => {
                             let (got, expect) = (got.to_string(), expect.to_string());
-                            (got != expect).then(|| format!("{got}\ncopy: {expect}"))
+                            (got != expect && !is_of_visible_rows(&mut copy, &got))
+                                .then(|| format!("{got}\ncopy: {expect}"))
                         }
-                        (Ok(got), Err(expect)) => Some(format!("{got:?}\ncopy: {expect}")),
-                        (Err(got), Ok(expect)) => Some(format!("{got:?}\ncopy: {expect:?}")),
+                        // No hidden row keeps a visible one from failing.
+                        (Ok(_), Err(_)) => None,
+                        (Err(got), Ok(expect)) => {
+                            let got = got.to_string();
+                            (!is_of_visible_rows(&mut copy, &got))
+                                .then(|| format!("{got}\ncopy: {expect:?}"))
+                        }
                     };
                     if let Some(failure) = failure {
                         let message = format!("{forced:?}\n{sql}\nnarrowed: {failure}");
