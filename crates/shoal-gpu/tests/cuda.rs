@@ -106,7 +106,8 @@ proptest! {
         spare_kib in 0u64..600,
         lane_max in 1u32..6,
     ) {
-        let memory = Some(u64::from(memory_kib) + spare_kib);
+        // The trial at the opening takes 64 KiB.
+        let memory = Some((u64::from(memory_kib) + spare_kib).max(64));
         let options = DeviceOptions { memory_kib: memory, lane_max, ..DeviceOptions::default() };
         let Some(device) = open(&EmulatedCard::new(1 << 16), &options) else { return Ok(()) };
         let mut device = device.unwrap();
