@@ -129,16 +129,17 @@ impl Transaction {
         };
         let log = view.log().map(Arc::clone);
         let nothing = Snapshot::of(Image::read(&FileState::empty()));
-        let snapshot = std::mem::replace(&mut self.snapshot, nothing);
+        // The mark of the state before ends here, with the rest of the snapshot. Held on, it would
+        // keep the checkpoint below from the log's end, and no log would ever begin anew.
+        let image = std::mem::replace(&mut self.snapshot, nothing).image;
         if waits {
             let log = log.ok_or(Error::Misuse("a log without a state"))?;
-            return self.commit_with_others(header, snapshot.image, (&pages, &stored), &log);
+            return self.commit_with_others(header, image, (&pages, &stored), &log);
         }
         let sequence = {
             let mut state = store.state();
             state.forget();
-            // The log's lock goes with the snapshot, and the old pages stay if others read them.
-            let Snapshot { image, .. } = snapshot;
+            // The old pages stay if others read them.
             state.file = Some(self.file);
             state.image = Some(Arc::new(Image::after_commit(image, &self.file, &pages, &stored)));
             state.wal.committed(header);

@@ -340,3 +340,23 @@ fn nothing_is_told_before_its_sync() {
         .set_settings(Settings { synchronous: Synchronous::Normal, ..place.store.settings() });
     assert_eq!(commit_one(&place.store, 2, 2).unwrap(), 3);
 }
+
+/// A log checkpointed to its end begins anew, so that its size follows `wal_autocheckpoint` and not
+/// the number of commits: of one writer, of several, with and without a sync for each.
+#[test]
+fn a_log_stays_short() {
+    let frame = 24 + 4096;
+    for synchronous in [Synchronous::Full, Synchronous::Normal] {
+        for threads in [1, 4] {
+            let place = Place::new(0);
+            let settings = place.store.settings();
+            let wal_autocheckpoint = 20;
+            place.store.set_settings(Settings { wal_autocheckpoint, synchronous, ..settings });
+            run(&place, threads, 400 / threads);
+            let log = std::fs::metadata(place.folder.path().join("db-wal")).unwrap().len();
+            let case = format!("{synchronous:?}, {threads} threads: {} frames", log / frame);
+            eprintln!("{case}");
+            assert!(log / frame < 400, "{case}");
+        }
+    }
+}
