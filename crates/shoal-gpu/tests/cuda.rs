@@ -3,18 +3,15 @@
 #![cfg(feature = "emulator")]
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeMap;
-use std::io::{self, Write as _};
-use std::time::{Duration, Instant};
+mod support;
+
+use std::time::Duration;
 
 use proptest::prelude::*;
 use shoal_gpu::{Device, DeviceOptions, EmulatedCard, GpuError};
-use shoal_pow::{Challenge, Options, TAG_BYTES, Target};
+use shoal_pow::{Challenge, Options, Target};
 
-/// Past the capture of what passing tests print.
-fn say(words: &str) {
-    writeln!(io::stderr(), "{words}").expect("stderr is open");
-}
+use support::{GivenUp, say, tags};
 
 /// A device on a card; `None` without a C compiler.
 fn open(card: &EmulatedCard, options: &DeviceOptions) -> Option<Result<Device, GpuError>> {
@@ -31,27 +28,6 @@ fn open(card: &EmulatedCard, options: &DeviceOptions) -> Option<Result<Device, G
 fn device(card_kib: u64, memory_kib: u64) -> Option<Device> {
     let options = DeviceOptions { memory_kib: Some(memory_kib), ..DeviceOptions::default() };
     open(&EmulatedCard::new(card_kib), &options).map(Result::unwrap)
-}
-
-/// Tags of the nonces, where they meet the target.
-fn tags(
-    device: &mut Device,
-    challenge: &Challenge,
-    nonces: impl IntoIterator<Item = u64>,
-) -> BTreeMap<u64, Option<[u8; TAG_BYTES]>> {
-    device.begin(challenge).unwrap();
-    let nonces: Vec<u64> = nonces.into_iter().collect();
-    let mut next = nonces.iter().copied();
-    let mut tags = BTreeMap::new();
-    while tags.len() < nonces.len() {
-        for tried in device.advance(|| next.next()).unwrap() {
-            assert!(nonces.contains(&tried.nonce));
-            assert_eq!(tags.insert(tried.nonce, tried.tag), None, "tried once");
-        }
-        device.wait(Duration::from_secs(5)).unwrap();
-    }
-    assert!(device.is_idle());
-    tags
 }
 
 fn bytes(hex: &str) -> Vec<u8> {
@@ -124,48 +100,15 @@ proptest! {
 #[test]
 fn only_tags_that_meet_the_target_come_back() {
     let Some(mut device) = device(1 << 16, 400) else { return };
-    let challenge = Challenge::new(b"a header", 64, Target::from_difficulty(4)).unwrap();
-    let mut met = 0;
-    for (nonce, tag) in tags(&mut device, &challenge, 100..180) {
-        let expect = challenge.verify(nonce, &Options::default()).unwrap();
-        assert_eq!(tag, expect.map(|solution| solution.tag), "nonce {nonce}");
-        met += usize::from(tag.is_some());
-    }
-    assert!((5..40).contains(&met), "{met} of 80 meet a target of one in four");
-    // A bound that is one tag exactly, and the number below.
-    let tag = challenge.tag(100, &Options::default()).unwrap();
-    let mut below = tag;
-    *below.iter_mut().rev().find(|byte| **byte != 0).unwrap() -= 1;
-    for (bound, expect) in [(tag, Some(tag)), (below, None)] {
-        let challenge = Challenge::new(b"a header", 64, Target::from_bytes(bound)).unwrap();
-        assert_eq!(tags(&mut device, &challenge, [100])[&100], expect);
-    }
+    support::only_tags_that_meet_the_target_come_back(&mut device);
 }
 
 #[test]
 fn hashes_given_up_are_never_reported_and_the_next_are_right() {
     let Some(mut device) = device(1 << 16, 8192) else { return };
-    let challenge = Challenge::new(b"a header", 1024, Target::from_difficulty(1)).unwrap();
-    device.begin(&challenge).unwrap();
-    let mut early = 0..50;
-    for _ in 0..3 {
-        device.advance(|| early.next()).unwrap();
-    }
-    let begun = Instant::now();
-    device.clear();
-    assert_eq!(device.under_way(), 0);
+    let GivenUp { cleared_in, .. } = support::hashes_given_up_are_never_reported(&mut device);
     // Nothing is waited for: the launches given up end by themselves.
-    assert!(begun.elapsed() < Duration::from_millis(50), "{:?}", begun.elapsed());
-    let mut late = 1000..1009;
-    let mut tried = Vec::new();
-    while tried.len() < 9 {
-        tried.extend(device.advance(|| late.next()).unwrap());
-        device.wait(Duration::from_secs(5)).unwrap();
-    }
-    for hash in tried {
-        assert!(hash.nonce >= 1000, "nonce {} was given up", hash.nonce);
-        assert_eq!(hash.tag, Some(challenge.tag(hash.nonce, &Options::default()).unwrap()));
-    }
+    assert!(cleared_in < Duration::from_millis(50), "{cleared_in:?}");
 }
 
 #[test]

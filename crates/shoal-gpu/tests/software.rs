@@ -3,12 +3,12 @@
 #![cfg(feature = "wgpu")]
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeMap;
-use std::io::{self, Write as _};
-use std::time::{Duration, Instant};
+mod support;
 
 use shoal_gpu::{Adapter, AdapterKind, Device, DeviceOptions, adapters};
-use shoal_pow::{Challenge, Options, TAG_BYTES, Target};
+use shoal_pow::{Challenge, Options, Target};
+
+use support::{GivenUp, say, tags};
 
 /// The adapter to test: a software one if there is one.
 fn adapter() -> Option<Adapter> {
@@ -22,35 +22,16 @@ fn adapter() -> Option<Adapter> {
     found.into_iter().next()
 }
 
-/// Past the capture of what passing tests print.
-fn say(words: &str) {
-    writeln!(io::stderr(), "{words}").expect("stderr is open");
+/// A device on the adapter, with so much memory for blocks.
+fn device(memory_kib: u64) -> Option<Device> {
+    let options = DeviceOptions { memory_kib: Some(memory_kib), ..DeviceOptions::default() };
+    adapter().map(|adapter| Device::open(&adapter, &options).unwrap())
 }
 
 /// The ways a device can be used.
 fn ways() -> [DeviceOptions; 4] {
     let with = |narrow, shared| DeviceOptions { narrow, shared, ..DeviceOptions::default() };
     [with(false, false), with(false, true), with(true, false), with(true, true)]
-}
-
-/// Tags of the nonces, where they meet the target.
-fn tags(
-    device: &mut Device,
-    challenge: &Challenge,
-    mut nonces: std::ops::Range<u64>,
-) -> BTreeMap<u64, Option<[u8; TAG_BYTES]>> {
-    device.begin(challenge).unwrap();
-    let mut tags = BTreeMap::new();
-    let wanted = nonces.clone();
-    while tags.len() < wanted.clone().count() {
-        for tried in device.advance(|| nonces.next()).unwrap() {
-            assert!(wanted.contains(&tried.nonce));
-            assert_eq!(tags.insert(tried.nonce, tried.tag), None, "tried once");
-        }
-        device.wait(Duration::from_secs(5)).unwrap();
-    }
-    assert!(device.is_idle());
-    tags
 }
 
 #[test]
@@ -80,59 +61,20 @@ fn every_way_gives_the_kernels_tags() {
 
 #[test]
 fn only_tags_that_meet_the_target_come_back() {
-    let Some(adapter) = adapter() else { return };
-    let options = DeviceOptions { memory_kib: Some(400), ..DeviceOptions::default() };
-    let mut device = Device::open(&adapter, &options).unwrap();
-    let challenge = Challenge::new(b"a header", 64, Target::from_difficulty(4)).unwrap();
-    let mut met = 0;
-    for (nonce, tag) in tags(&mut device, &challenge, 100..180) {
-        let expect = challenge.verify(nonce, &Options::default()).unwrap();
-        assert_eq!(tag, expect.map(|solution| solution.tag), "nonce {nonce}");
-        met += usize::from(tag.is_some());
-    }
-    assert!((5..40).contains(&met), "{met} of 80 meet a target of one in four");
-    // A bound that is one tag exactly, and the number below.
-    let tag = challenge.tag(100, &Options::default()).unwrap();
-    let mut below = tag;
-    *below.iter_mut().rev().find(|byte| **byte != 0).unwrap() -= 1;
-    for (bound, expect) in [(tag, Some(tag)), (below, None)] {
-        let challenge = Challenge::new(b"a header", 64, Target::from_bytes(bound)).unwrap();
-        assert_eq!(tags(&mut device, &challenge, 100..101)[&100], expect);
-    }
+    let Some(mut device) = device(400) else { return };
+    support::only_tags_that_meet_the_target_come_back(&mut device);
 }
 
 #[test]
 fn hashes_given_up_are_never_reported_and_the_next_are_right() {
-    let Some(adapter) = adapter() else { return };
-    let options = DeviceOptions { memory_kib: Some(8192), ..DeviceOptions::default() };
-    let mut device = Device::open(&adapter, &options).unwrap();
-    let challenge = Challenge::new(b"a header", 1024, Target::from_difficulty(1)).unwrap();
-    device.begin(&challenge).unwrap();
-    let mut early = 0..50;
-    for _ in 0..3 {
-        device.advance(|| early.next()).unwrap();
-    }
-    let begun = Instant::now();
-    device.clear();
-    assert_eq!(device.under_way(), 0);
-    let mut late = 1000..1009;
-    let mut tried = Vec::new();
-    while tried.len() < 9 {
-        tried.extend(device.advance(|| late.next()).unwrap());
-        device.wait(Duration::from_secs(5)).unwrap();
-    }
-    for hash in tried {
-        assert!(hash.nonce >= 1000, "nonce {} was given up", hash.nonce);
-        assert_eq!(hash.tag, Some(challenge.tag(hash.nonce, &Options::default()).unwrap()));
-    }
-    say(&format!("given up and done again in {:?}", begun.elapsed()));
+    let Some(mut device) = device(8192) else { return };
+    let GivenUp { redone_in, .. } = support::hashes_given_up_are_never_reported(&mut device);
+    say(&format!("given up and done again in {redone_in:?}"));
 }
 
 #[test]
 fn too_little_memory_is_said() {
-    let Some(adapter) = adapter() else { return };
-    let options = DeviceOptions { memory_kib: Some(100), ..DeviceOptions::default() };
-    let mut device = Device::open(&adapter, &options).unwrap();
+    let Some(mut device) = device(100) else { return };
     let challenge = Challenge::new(b"a header", 4096, Target::from_difficulty(1)).unwrap();
     let error = device.begin(&challenge).unwrap_err();
     assert!(error.to_string().starts_with("a hash takes 4096 KiB"), "{error}");
