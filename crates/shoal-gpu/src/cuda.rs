@@ -23,8 +23,8 @@ use shoal_pow::Challenge;
 use crate::device::{DeviceOptions, GpuError};
 use crate::lanes::{Lanes, Order, Shape};
 use crate::run::{
-    Driver, ORDER_BYTES, REQUEST_BYTES_MAX, RESULT_BYTES, ends, le_bytes, order_bytes, request,
-    target_numbers,
+    Driver, ORDER_BYTES, REQUEST_BYTES_MAX, RESULT_BYTES, SETUP_BYTES, ends, le_bytes, order_bytes,
+    request, setup,
 };
 pub(crate) use tune::Tuning;
 use tune::{Tuner, recall, remember};
@@ -296,27 +296,14 @@ impl<C: Card> Driver for Cuda<C> {
 
     fn load(&mut self, program: &mut Self::Program, challenge: &Challenge) -> Result<(), GpuError> {
         self.tried.clear();
-        let shape = program.shape;
-        let request = request(challenge);
-        // The programs read whole numbers: bytes of a longer header before are not among them.
-        let mut padded = request.clone();
-        padded.resize(request.len().next_multiple_of(4), 0);
-        self.card.write(&mut program.request, &padded)?;
+        let (request, request_bytes) = request(challenge);
+        self.card.write(&mut program.request, &request)?;
         if !program.has_references {
             let references = le_bytes(&challenge.known_references());
             self.card.write(&mut program.references, &references)?;
             program.has_references = true;
         }
-        let mut setup = [0; SETUP_BYTES as usize / 4];
-        setup[..8].copy_from_slice(&target_numbers(challenge));
-        setup[8..14].copy_from_slice(&[
-            shape.blocks,
-            shape.dependent_from(),
-            shape.chunk_blocks.ilog2(),
-            shape.lane_chunks(),
-            program.part_chunks.ilog2(),
-            u32::try_from(request.len()).expect("a request is a few kilobytes"),
-        ]);
+        let setup = setup(challenge, program.shape, program.part_chunks.ilog2(), request_bytes);
         self.card.write(&mut program.setup, &le_bytes(&setup))
     }
 
@@ -404,9 +391,6 @@ impl<C: Card> Driver for Cuda<C> {
 fn keep(path: &Path, key: &str, tuning: Tuning, columns_per_sec: f64) {
     let _ = remember(path, key, tuning, columns_per_sec);
 }
-
-/// Bytes of the setup.
-const SETUP_BYTES: u64 = 64;
 
 /// Parts of the pool at most.
 const PARTS_MAX: u64 = 4096;

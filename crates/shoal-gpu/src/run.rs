@@ -12,6 +12,8 @@ use crate::lanes::{Lanes, Order, Shape};
 
 /// Bytes of a result: a number, 0 for a tag that misses the target, and the tag.
 pub(crate) const RESULT_BYTES: usize = 4 + TAG_BYTES;
+/// Bytes of the setup.
+pub(crate) const SETUP_BYTES: u64 = 64;
 /// Bytes of the longest request.
 pub(crate) const REQUEST_BYTES_MAX: usize = 4096;
 /// Bytes of the longest header: 48 bytes of a request are others.
@@ -289,8 +291,9 @@ impl<D: Driver> Run<D> {
     }
 }
 
-/// The bytes hashed to H0 (RFC 9106 §3.2), with a nonce of zero.
-pub(crate) fn request(challenge: &Challenge) -> Vec<u8> {
+/// The bytes hashed to H0 (RFC 9106 §3.2), with a nonce of zero, and their count. Zeros follow up
+/// to a whole number: programs read nothing smaller, and a longer header before leaves no byte.
+pub(crate) fn request(challenge: &Challenge) -> (Vec<u8>, u32) {
     let header = challenge.header();
     let header_bytes = u32::try_from(header.len()).expect("a challenge bounds its header");
     // Lanes, bytes of the tag, memory, passes, version, type, bytes of the nonce, the nonce.
@@ -299,17 +302,33 @@ pub(crate) fn request(challenge: &Challenge) -> Vec<u8> {
     request.extend_from_slice(header);
     // Neither a secret nor associated data.
     request.extend_from_slice(&[0; 8]);
-    request
+    let bytes = u32::try_from(request.len()).expect("a request is a few kilobytes");
+    request.resize(request.len().next_multiple_of(4), 0);
+    (request, bytes)
 }
 
-/// The target as eight numbers, the most significant first.
-pub(crate) fn target_numbers(challenge: &Challenge) -> [u32; 8] {
+/// The setup of a challenge: the target, the most significant number first, and the hashes' shape.
+/// `pool_part` is the size of one of the pool's parts, as the driver's own programs read sizes.
+pub(crate) fn setup(
+    challenge: &Challenge,
+    shape: Shape,
+    pool_part: u32,
+    request_bytes: u32,
+) -> [u32; SETUP_BYTES as usize / 4] {
+    let mut setup = [0; SETUP_BYTES as usize / 4];
     let target = challenge.target().to_bytes();
-    let mut numbers = [0; 8];
-    for (number, bytes) in numbers.iter_mut().zip(target.as_chunks().0) {
+    for (number, bytes) in setup.iter_mut().zip(target.as_chunks().0) {
         *number = u32::from_be_bytes(*bytes);
     }
-    numbers
+    setup[8..14].copy_from_slice(&[
+        shape.blocks,
+        shape.dependent_from(),
+        shape.chunk_blocks.ilog2(),
+        shape.lane_chunks(),
+        pool_part,
+        request_bytes,
+    ]);
+    setup
 }
 
 /// A launch's orders as the programs read them.

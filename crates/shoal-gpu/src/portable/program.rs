@@ -10,12 +10,10 @@ use super::shader::{self, FIRST_POOL, Features};
 use crate::device::GpuError;
 use crate::lanes::{Lanes, Order, Shape};
 use crate::run::{
-    ORDER_BYTES, REQUEST_BYTES_MAX, RESULT_BYTES, ends, le_bytes, order_bytes, request,
-    target_numbers,
+    ORDER_BYTES, REQUEST_BYTES_MAX, RESULT_BYTES, SETUP_BYTES, ends, le_bytes, order_bytes,
+    request, setup,
 };
 
-/// Bytes of the setup.
-const SETUP_BYTES: u64 = 64;
 /// Storage buffers beside the pool's.
 const OTHER_BUFFERS: u32 = 5;
 /// Most buffers of the pool.
@@ -169,22 +167,12 @@ impl Program {
 
     /// Gives the device a challenge.
     pub(super) fn load(&mut self, queue: &wgpu::Queue, challenge: &Challenge) {
-        let request = request(challenge);
-        let mut padded = request.clone();
-        padded.resize(request.len().next_multiple_of(4), 0);
-        queue.write_buffer(&self.request, 0, &padded);
+        let (request, request_bytes) = request(challenge);
+        queue.write_buffer(&self.request, 0, &request);
         if self.fixed[8] != self.shape.blocks {
             queue.write_buffer(&self.references, 0, &le_bytes(&challenge.known_references()));
         }
-        let mut fixed = [0; 16];
-        fixed[..8].copy_from_slice(&target_numbers(challenge));
-        fixed[8] = self.shape.blocks;
-        fixed[9] = self.shape.dependent_from();
-        fixed[10] = self.shape.chunk_blocks.ilog2();
-        fixed[11] = self.shape.lane_chunks();
-        fixed[12] = self.pool_chunks;
-        fixed[13] = u32::try_from(request.len()).expect("a request is a few kilobytes");
-        self.fixed = fixed;
+        self.fixed = setup(challenge, self.shape, self.pool_chunks, request_bytes);
     }
 
     /// Gives the device a launch.
