@@ -148,13 +148,10 @@ impl<C: Card> Cuda<C> {
         })
     }
 
-    /// Memory for blocks, in KiB, that may be taken.
+    /// Memory to take for hashes of `blocks`, in KiB.
     fn wanted_kib(&mut self, blocks: u32) -> Result<u64, GpuError> {
-        if let Some(kib) = self.options.memory_kib {
+        if let Some(kib) = self.options.wanted_kib(self.shares_memory, blocks) {
             return Ok(kib);
-        }
-        if self.shares_memory {
-            return Ok(2 * u64::from(blocks));
         }
         // The driver and other programs need some.
         let (free, total) = self.card.memory()?;

@@ -110,6 +110,13 @@ pub struct DeviceOptions {
     pub shared: bool,
 }
 
+impl DeviceOptions {
+    /// Memory to take for hashes of `blocks`, in KiB; `None` for all of a card's own.
+    pub(crate) fn wanted_kib(&self, shares_memory: bool, blocks: u32) -> Option<u64> {
+        self.memory_kib.or_else(|| shares_memory.then(|| 2 * u64::from(blocks)))
+    }
+}
+
 impl Default for DeviceOptions {
     fn default() -> Self {
         let launch = Duration::from_millis(40);

@@ -83,6 +83,13 @@ pub struct Order {
     pub nonce: u64,
 }
 
+impl Order {
+    /// `true` where a hash of so many blocks ends.
+    pub fn is_last(&self, blocks: u32) -> bool {
+        self.first + self.count == blocks
+    }
+}
+
 /// Hashes under way. A lane is a hash's place; its chunks are taken as they fill, and given
 /// back at its end.
 #[derive(Debug)]
@@ -239,7 +246,7 @@ mod tests {
                 nonce += 1;
                 Some(nonce)
             });
-            ended += orders.iter().filter(|order| is_last(order, &CHAIN)).count();
+            ended += orders.iter().filter(|order| order.is_last(CHAIN.blocks)).count();
             assert_eq!(ended + lanes.count(), nonce as usize);
             if launch > launches / 2 {
                 waits += lanes.count().saturating_sub(orders.len());
@@ -252,10 +259,6 @@ mod tests {
             "{rate} hashes in the time of one"
         );
         assert_eq!(waits, 0);
-    }
-
-    fn is_last(order: &Order, shape: &Shape) -> bool {
-        order.first + order.count == shape.blocks
     }
 
     proptest! {

@@ -149,8 +149,7 @@ impl Driver for Portable {
     type Launch = Launch;
 
     fn program(&mut self, blocks: u32, before: Option<Program>) -> Result<Program, GpuError> {
-        let wanted_kib =
-            self.options.memory_kib.or_else(|| self.shares_memory.then(|| 2 * u64::from(blocks)));
+        let wanted_kib = self.options.wanted_kib(self.shares_memory, blocks);
         let lane_max = self.options.lane_max.max(1);
         let program =
             Program::new(&self.device, self.features, blocks, lane_max, wanted_kib, before)?;

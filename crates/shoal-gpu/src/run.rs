@@ -69,7 +69,7 @@ pub(crate) trait Driver: fmt::Debug + Send {
 
 /// `true` where a hash of the launch ends.
 pub(crate) fn ends(orders: &[Order], shape: Shape) -> bool {
-    orders.iter().any(|order| order.first + order.count == shape.blocks)
+    orders.iter().any(|order| order.is_last(shape.blocks))
 }
 
 /// A device with its driver.
@@ -196,7 +196,7 @@ impl<D: Driver> Drive for Machine<D> {
                 continue;
             }
             for (order, result) in begun.orders.iter().zip(results.chunks_exact(RESULT_BYTES)) {
-                if order.first + order.count != blocks {
+                if !order.is_last(blocks) {
                     continue;
                 }
                 let (is_solution, tag) = result.split_at(4);
@@ -236,7 +236,7 @@ impl<D: Driver> Drive for Machine<D> {
         let ending = |run: &Run<D>| {
             let blocks = run.lanes.shape().blocks;
             let launches = run.under_way.iter().filter(|begun| !begun.is_given_up);
-            launches.flat_map(|begun| &begun.orders).filter(|o| o.first + o.count == blocks).count()
+            launches.flat_map(|begun| &begun.orders).filter(|order| order.is_last(blocks)).count()
         };
         self.run.as_ref().map_or(0, |run| run.lanes.count() + ending(run))
     }
