@@ -13,9 +13,7 @@ pub(crate) mod nvidia;
 mod power;
 mod tune;
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::path::Path;
 use std::time::Duration;
 
 use shoal_pow::Challenge;
@@ -102,10 +100,16 @@ pub(crate) struct Cuda<C> {
     tuning: Tuning,
     /// Tries programs during the work, until one is found best.
     tuner: Option<Tuner>,
-    /// The tuner's candidate of each launch under way.
-    tried: VecDeque<usize>,
     /// The blocks of a hash that programs were tuned for.
     tuned_for: u32,
+}
+
+/// A launch on a card.
+#[derive(Debug)]
+pub(crate) struct Launch<R> {
+    read: R,
+    /// The tuner's candidate for the launch.
+    candidate: Option<usize>,
 }
 
 /// Buffers for hashes of one size.
@@ -143,7 +147,6 @@ impl<C: Card> Cuda<C> {
             shares_memory: shares,
             tuning,
             tuner: None,
-            tried: VecDeque::new(),
             tuned_for: 0,
         })
     }
@@ -236,7 +239,7 @@ const TUNED_BLOCKS_MIN: u32 = 1024;
 
 impl<C: Card> Driver for Cuda<C> {
     type Program = Program<C::Memory>;
-    type Launch = C::Read;
+    type Launch = Launch<C::Read>;
 
     fn program(
         &mut self,
@@ -292,7 +295,6 @@ impl<C: Card> Driver for Cuda<C> {
     }
 
     fn load(&mut self, program: &mut Self::Program, challenge: &Challenge) -> Result<(), GpuError> {
-        self.tried.clear();
         let (request, request_bytes) = request(challenge);
         self.card.write(&mut program.request, &request)?;
         if !program.has_references {
@@ -310,10 +312,9 @@ impl<C: Card> Driver for Cuda<C> {
         lanes: &Lanes,
         orders: &[Order],
     ) -> Result<Self::Launch, GpuError> {
-        if let Some(tuner) = &self.tuner {
-            let (candidate, tuning) = tuner.next();
+        let next = self.tuner.as_ref().map(Tuner::next);
+        if let Some((_, tuning)) = next {
             self.choose(tuning)?;
-            self.tried.push_back(candidate);
         }
         let card = &mut self.card;
         let count = u32::try_from(orders.len()).expect("lanes fit 32 bits");
@@ -337,34 +338,34 @@ impl<C: Card> Driver for Cuda<C> {
             card.run(Name::Begin, (2 * count).div_ceil(THREADS), &arguments)?;
         }
         card.run(Name::Fill, count, &[setup, references, parts, chunks, orders_at])?;
-        if !ends(orders, program.shape) {
-            return card.read(&program.results, 0);
+        let mut result_bytes = 0;
+        if ends(orders, program.shape) {
+            let arguments = [setup, parts, chunks, orders_at, count.into(), results];
+            card.run(Name::Finish, count.div_ceil(THREADS), &arguments)?;
+            result_bytes = orders.len() * RESULT_BYTES;
         }
-        let arguments = [setup, parts, chunks, orders_at, count.into(), results];
-        card.run(Name::Finish, count.div_ceil(THREADS), &arguments)?;
-        card.read(&program.results, orders.len() * RESULT_BYTES)
+        let read = card.read(&program.results, result_bytes)?;
+        Ok(Launch { read, candidate: next.map(|(candidate, _)| candidate) })
     }
 
     fn results(&mut self, launch: &mut Self::Launch) -> Result<Option<Vec<u8>>, GpuError> {
-        self.card.take(launch)
+        self.card.take(&mut launch.read)
     }
 
     fn wait(&mut self, launch: Option<&Self::Launch>, most: Duration) -> Result<(), GpuError> {
-        launch.map_or(Ok(()), |launch| self.card.wait(launch, most))
+        launch.map_or(Ok(()), |launch| self.card.wait(&launch.read, most))
     }
 
-    fn took(&mut self, columns: u32, lanes: &Lanes, time: Duration) {
-        let (Some(tuner), Some(candidate)) = (&mut self.tuner, self.tried.pop_front()) else {
-            return;
-        };
+    fn took(&mut self, launch: &Self::Launch, columns: u32, lanes: &Lanes, time: Duration) {
+        let (Some(tuner), Some(candidate)) = (&mut self.tuner, launch.candidate) else { return };
         if !lanes.is_full() {
             return;
         }
         let Some((tuning, columns_per_sec)) = tuner.took(candidate, columns, time) else { return };
         self.tuner = None;
-        self.tried.clear();
         if let Some(path) = &self.options.tuning {
-            keep(path, &self.key(self.tuned_for), tuning, columns_per_sec);
+            // Without a place for the result, the next start tunes again.
+            let _ = remember(path, &self.key(self.tuned_for), tuning, columns_per_sec);
         }
         // Built before, when it was tried. Should the driver fail now, it fails in the next launch.
         let _ = self.choose(tuning);
@@ -382,11 +383,6 @@ impl<C: Card> Driver for Cuda<C> {
     fn watts(&self) -> Option<f64> {
         self.card.watts()
     }
-}
-
-/// Keeps a result; without a place for it, the next start tunes again.
-fn keep(path: &Path, key: &str, tuning: Tuning, columns_per_sec: f64) {
-    let _ = remember(path, key, tuning, columns_per_sec);
 }
 
 /// Parts of the pool at most.

@@ -195,7 +195,7 @@ impl Driver for Portable {
         })
     }
 
-    fn took(&mut self, _: u32, _: &Lanes, _: Duration) {}
+    fn took(&mut self, _: &Launch, _: u32, _: &Lanes, _: Duration) {}
 
     /// Drivers number the threads of a subgroup in their own ways: shared memory is another.
     fn has_another_way(&mut self) -> bool {

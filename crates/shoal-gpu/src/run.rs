@@ -54,8 +54,8 @@ pub(crate) trait Driver: fmt::Debug + Send {
     /// Lets the driver see what is done; waits for the next launch to be done, at most this long.
     fn wait(&mut self, launch: Option<&Self::Launch>, most: Duration) -> Result<(), GpuError>;
 
-    /// Hears what a launch of `columns` took while `lanes` were under way.
-    fn took(&mut self, columns: u32, lanes: &Lanes, time: Duration);
+    /// Hears the time of a launch of `columns`, done while `lanes` were under way.
+    fn took(&mut self, launch: &Self::Launch, columns: u32, lanes: &Lanes, time: Duration);
 
     /// Chooses another way to compute after false tags; `false` where there is none.
     fn has_another_way(&mut self) -> bool;
@@ -191,7 +191,7 @@ impl<D: Driver> Drive for Machine<D> {
             let Some(results) = self.driver.results(&mut begun.launch)? else { break };
             let begun = run.under_way.pop_front().expect("it was there");
             let took = run.fit_columns(&begun, self.launch_max);
-            self.driver.took(begun.columns, &run.lanes, took);
+            self.driver.took(&begun.launch, begun.columns, &run.lanes, took);
             if begun.is_given_up {
                 continue;
             }
