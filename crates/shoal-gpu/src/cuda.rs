@@ -18,11 +18,11 @@ use std::time::Duration;
 
 use shoal_pow::Challenge;
 
-use crate::device::{DeviceOptions, GpuError};
+use crate::device::{Adapter, DeviceOptions, GpuError};
 use crate::lanes::{Lanes, Order, Shape};
 use crate::run::{
-    Driver, ORDER_BYTES, REQUEST_BYTES_MAX, RESULT_BYTES, SETUP_BYTES, ends, le_bytes, order_bytes,
-    request, setup,
+    self, Drive, Driver, ORDER_BYTES, REQUEST_BYTES_MAX, RESULT_BYTES, SETUP_BYTES, ends, le_bytes,
+    order_bytes, request, setup,
 };
 pub(crate) use tune::Tuning;
 use tune::{Tuner, recall, remember};
@@ -93,7 +93,7 @@ pub(crate) trait Card: fmt::Debug + Send {
 
 /// The driver of a card.
 #[derive(Debug)]
-pub(crate) struct Cuda<C> {
+struct Cuda<C> {
     card: C,
     options: DeviceOptions,
     shares_memory: bool,
@@ -130,27 +130,29 @@ pub(crate) struct Program<M> {
     has_references: bool,
 }
 
-impl<C: Card> Cuda<C> {
-    pub(crate) fn new(
-        mut card: C,
-        shares: bool,
-        options: &DeviceOptions,
-    ) -> Result<Self, GpuError> {
-        let tuning = Tuning::default();
-        if let Some(watts) = options.watts {
-            card.limit(watts)?;
-        }
-        card.choose(tuning)?;
-        Ok(Self {
-            card,
-            options: options.clone(),
-            shares_memory: shares,
-            tuning,
-            tuner: None,
-            tuned_for: 0,
-        })
+/// Takes up the card of an adapter and tries it out.
+fn open<C: Card + 'static>(
+    mut card: C,
+    adapter: &Adapter,
+    options: &DeviceOptions,
+) -> Result<Box<dyn Drive>, GpuError> {
+    let tuning = Tuning::default();
+    if let Some(watts) = options.watts {
+        card.limit(watts)?;
     }
+    card.choose(tuning)?;
+    let cuda = Cuda {
+        card,
+        options: options.clone(),
+        shares_memory: adapter.kind.shares_memory(),
+        tuning,
+        tuner: None,
+        tuned_for: 0,
+    };
+    run::open(cuda, options)
+}
 
+impl<C: Card> Cuda<C> {
     /// Memory to take for hashes of `blocks`, in KiB.
     fn wanted_kib(&mut self, blocks: u32) -> Result<u64, GpuError> {
         if let Some(kib) = self.options.wanted_kib(self.shares_memory, blocks) {

@@ -32,7 +32,7 @@ pub(crate) enum Origin {
     #[cfg(feature = "cuda")]
     Cuda(crate::cuda::nvidia::Found),
     #[cfg(feature = "emulator")]
-    Emulated(crate::cuda::emulator::Emulated),
+    Emulated(crate::cuda::emulator::EmulatedCard),
 }
 
 /// Kind of a device.
@@ -199,7 +199,7 @@ impl Device {
             #[cfg(feature = "cuda")]
             Origin::Cuda(found) => crate::cuda::nvidia::open(found, adapter, options)?,
             #[cfg(feature = "emulator")]
-            Origin::Emulated(emulated) => crate::cuda::emulator::open(emulated, adapter, options)?,
+            Origin::Emulated(card) => crate::cuda::emulator::open(card, adapter, options)?,
         };
         Ok(Self { drive })
     }

@@ -12,7 +12,7 @@ use shoal_pow::Challenge;
 
 use crate::device::{Adapter, AdapterKind, DeviceOptions, GpuError, Origin};
 use crate::lanes::{Lanes, Order, Shape};
-use crate::run::{Drive, Driver, Machine};
+use crate::run::{self, Drive, Driver};
 use program::Program;
 use shader::Features;
 
@@ -65,7 +65,7 @@ pub(crate) fn open(
     kind: AdapterKind,
     options: &DeviceOptions,
 ) -> Result<Box<dyn Drive>, GpuError> {
-    Ok(Box::new(Machine::open(Portable::open(found, kind, options)?, options)?))
+    run::open(Portable::open(found, kind, options)?, options)
 }
 
 /// A device of wgpu.

@@ -74,7 +74,7 @@ pub(crate) fn ends(orders: &[Order], shape: Shape) -> bool {
 
 /// A device with its driver.
 #[derive(Debug)]
-pub(crate) struct Machine<D: Driver> {
+struct Machine<D: Driver> {
     driver: D,
     launch_max: Duration,
     run: Option<Run<D>>,
@@ -122,18 +122,21 @@ pub(crate) trait Drive: fmt::Debug + Send {
     fn watts(&self) -> Option<f64>;
 }
 
-impl<D: Driver> Machine<D> {
-    /// Tries the driver's ways to compute, until the tags of one equal our own kernels'.
-    pub(crate) fn open(driver: D, options: &DeviceOptions) -> Result<Self, GpuError> {
-        let mut this = Self { driver, launch_max: options.launch, run: None };
-        loop {
-            match this.try_out() {
-                Err(GpuError::FalseTags) if this.driver.has_another_way() => this.run = None,
-                result => return result.map(|()| this),
-            }
+/// Tries the driver's ways to compute, until the tags of one equal our own kernels'.
+pub(crate) fn open<D: Driver + 'static>(
+    driver: D,
+    options: &DeviceOptions,
+) -> Result<Box<dyn Drive>, GpuError> {
+    let mut machine = Machine { driver, launch_max: options.launch, run: None };
+    loop {
+        match machine.try_out() {
+            Err(GpuError::FalseTags) if machine.driver.has_another_way() => machine.run = None,
+            result => return result.map(|()| Box::new(machine) as Box<dyn Drive>),
         }
     }
+}
 
+impl<D: Driver> Machine<D> {
     /// Computes two tags, and compares them.
     fn try_out(&mut self) -> Result<(), GpuError> {
         let header = b"a header that every device is tried with";

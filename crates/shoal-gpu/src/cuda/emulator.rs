@@ -15,9 +15,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use super::{Card, Cuda, Name, SOURCE, Tuning};
+use super::{Card, Name, SOURCE, Tuning};
 use crate::device::{Adapter, AdapterKind, DeviceOptions, GpuError, Origin};
-use crate::run::{Drive, Machine};
+use crate::run::Drive;
 
 /// An emulated card. Its clones are the same card.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ impl EmulatedCard {
             driver: "a process of this machine".to_owned(),
             api: "emulated".to_owned(),
             memory_kib: Some(self.memory_kib),
-            origin: Origin::Emulated(Emulated(self.clone())),
+            origin: Origin::Emulated(self.clone()),
         })
     }
 
@@ -78,19 +78,14 @@ impl EmulatedCard {
     }
 }
 
-/// The emulated card of an adapter.
-#[derive(Clone, Debug)]
-pub(crate) struct Emulated(EmulatedCard);
-
 /// Opens the card and tries it out.
 pub(crate) fn open(
-    emulated: &Emulated,
+    card: &EmulatedCard,
     adapter: &Adapter,
     options: &DeviceOptions,
 ) -> Result<Box<dyn Drive>, GpuError> {
-    let process = Process::start(&emulated.0).map_err(|why| GpuError::Driver(why.to_string()))?;
-    let cuda = Cuda::new(process, adapter.kind.shares_memory(), options)?;
-    Ok(Box::new(Machine::open(cuda, options)?))
+    let process = Process::start(card).map_err(|why| GpuError::Driver(why.to_string()))?;
+    super::open(process, adapter, options)
 }
 
 /// The compiled emulator, or why there is none. Compiled once in a process.

@@ -18,9 +18,9 @@ use cudarc::driver::{
 
 use super::compiler::compile;
 use super::power::Power;
-use super::{Card, Cuda, Name, THREADS, Tuning};
+use super::{Card, Name, THREADS, Tuning};
 use crate::device::{Adapter, AdapterKind, DeviceOptions, GpuError, Origin};
-use crate::run::{Drive, Machine};
+use crate::run::Drive;
 
 /// A device of the driver.
 #[derive(Clone, Debug)]
@@ -89,8 +89,7 @@ pub(crate) fn open(
     options: &DeviceOptions,
 ) -> Result<Box<dyn Drive>, GpuError> {
     let card = Nvidia::open(found.ordinal, format!("{} {}", adapter.name, adapter.driver))?;
-    let cuda = Cuda::new(card, adapter.kind.shares_memory(), options)?;
-    Ok(Box::new(Machine::open(cuda, options)?))
+    super::open(card, adapter, options)
 }
 
 /// The programs, built one way.
