@@ -4,7 +4,7 @@
 //! The process is a card in the ways that matter to the host: its memory has an end, its addresses
 //! mean nothing here, requests are carried out later and in their order, and it can be lost.
 
-use std::collections::VecDeque;
+use std::collections::HashMap;
 use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -126,9 +126,9 @@ struct Process {
     /// Requests on their way. Closed with the process, that then ends.
     requests: Sender<Vec<u8>>,
     answers: Receiver<Vec<u8>>,
-    /// Answers read before anybody asked for them, and the number of the first one.
-    early: VecDeque<Vec<u8>>,
-    first_early: u64,
+    /// Answers received and not taken yet, by number.
+    untaken: HashMap<u64, Vec<u8>>,
+    received: u64,
     asked: u64,
     watts: u32,
 }
@@ -197,8 +197,8 @@ impl Process {
             part_kib: card.part_kib,
             requests,
             answers,
-            early: VecDeque::new(),
-            first_early: 0,
+            untaken: HashMap::new(),
+            received: 0,
             asked: 0,
             watts: WATTS,
         })
@@ -219,7 +219,7 @@ impl Process {
     fn is_there(&mut self, number: u64, most: Duration) -> Result<bool, GpuError> {
         let until = Instant::now() + most;
         loop {
-            if number < self.first_early + self.early.len() as u64 {
+            if number < self.received {
                 return Ok(true);
             }
             let left = until.saturating_duration_since(Instant::now());
@@ -230,43 +230,28 @@ impl Process {
                 received.map_err(|error| error == RecvTimeoutError::Disconnected)
             };
             match answer {
-                Ok(bytes) => self.early.push_back(bytes),
+                Ok(bytes) => {
+                    self.untaken.insert(self.received, bytes);
+                    self.received += 1;
+                }
                 Err(true) => return Err(lost()),
                 Err(false) => return Ok(false),
             }
         }
     }
 
-    /// The answer to a request made just now: none is asked for twice, so the earlier ones
-    /// that nobody took stay in their places.
+    /// The answer to a request, waited for. Earlier answers stay until they are taken.
     fn answer(&mut self, request: Vec<u8>) -> Result<Vec<u8>, GpuError> {
         let number = self.ask(request)?;
         while !self.is_there(number, Duration::from_secs(1))? {}
-        self.pick(number)
+        self.untaken.remove(&number).ok_or_else(lost)
     }
-
-    fn pick(&mut self, number: u64) -> Result<Vec<u8>, GpuError> {
-        let place = number.checked_sub(self.first_early).ok_or_else(lost)? as usize;
-        let answer = self.early.get_mut(place).map(std::mem::take).ok_or_else(lost)?;
-        // An answer has a byte at least: an empty place is an answer taken.
-        while self.early.front().is_some_and(Vec::is_empty) {
-            self.early.pop_front();
-            self.first_early += 1;
-        }
-        Ok(answer)
-    }
-}
-
-/// An answer to come.
-#[derive(Debug)]
-struct Read {
-    number: u64,
-    is_empty: bool,
 }
 
 impl Card for Process {
     type Memory = Memory;
-    type Read = Read;
+    /// The answer's number.
+    type Read = u64;
 
     fn memory(&mut self) -> Result<(u64, u64), GpuError> {
         let answer = self.answer(request(b'M', &[]))?;
@@ -305,23 +290,19 @@ impl Card for Process {
         self.send(request(b'K', &numbers))
     }
 
-    fn read(&mut self, from: &Memory, bytes: usize) -> Result<Read, GpuError> {
-        // One byte says that everything before is done.
-        let wanted = bytes.max(1) as u64;
-        let number = self.ask(request(b'R', &[from.address, wanted]))?;
-        Ok(Read { number, is_empty: bytes == 0 })
+    fn read(&mut self, from: &Memory, bytes: usize) -> Result<u64, GpuError> {
+        self.ask(request(b'R', &[from.address, bytes as u64]))
     }
 
-    fn take(&mut self, read: &mut Read) -> Result<Option<Vec<u8>>, GpuError> {
-        if !self.is_there(read.number, Duration::ZERO)? {
+    fn take(&mut self, read: &mut u64) -> Result<Option<Vec<u8>>, GpuError> {
+        if !self.is_there(*read, Duration::ZERO)? {
             return Ok(None);
         }
-        let answer = self.pick(read.number)?;
-        Ok(Some(if read.is_empty { Vec::new() } else { answer }))
+        self.untaken.remove(read).ok_or_else(lost).map(Some)
     }
 
-    fn wait(&mut self, read: &Read, most: Duration) -> Result<(), GpuError> {
-        self.is_there(read.number, most).map(|_| ())
+    fn wait(&mut self, read: &u64, most: Duration) -> Result<(), GpuError> {
+        self.is_there(*read, most).map(|_| ())
     }
 
     fn fingerprint(&self) -> String {
