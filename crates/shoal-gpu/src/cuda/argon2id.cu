@@ -345,6 +345,14 @@ static __device__ __forceinline__ void write_block(uint4 *block, u32 thread, Fou
     __stcg(block + 32 + thread, other);
 }
 
+static __device__ __forceinline__ Four xor_of(Four f, Four g) {
+    f.a ^= g.a;
+    f.b ^= g.b;
+    f.c ^= g.c;
+    f.d ^= g.d;
+    return f;
+}
+
 // Asks the L2 cache for a block, a sector of 32 bytes a thread.
 static __device__ __forceinline__ void prefetch(const uint4 *block, u32 thread) {
 #ifdef __CUDA_ARCH__
@@ -414,11 +422,7 @@ PROGRAM void fill(const Setup *setup, const u32 *references, const u64 *parts, c
         Four ahead = read_block(BLOCK(references[column]), thread);
         u32 next = column + 1 < known ? references[column + 1] : 0;
         while (column < known) {
-            Four r;
-            r.a = previous.a ^ ahead.a;
-            r.b = previous.b ^ ahead.b;
-            r.c = previous.c ^ ahead.c;
-            r.d = previous.d ^ ahead.d;
+            Four r = xor_of(previous, ahead);
             if (column + 1 < known) ahead = read_block(BLOCK(next), thread);
             if (column + 2 < known) next = references[column + 2];
             if (PREFETCH > 0 && column + 1 + PREFETCH < known) {
@@ -443,11 +447,7 @@ PROGRAM void fill(const Setup *setup, const u32 *references, const u64 *parts, c
     } while (0)
         CHOOSE(column);
         while (column < end) {
-            Four r;
-            r.a = previous.a ^ other.a;
-            r.b = previous.b ^ other.b;
-            r.c = previous.c ^ other.c;
-            r.d = previous.d ^ other.d;
+            Four r = xor_of(previous, other);
             COMPRESS(r, if (column + 1 < end) CHOOSE(column + 1));
             column++;
         }
