@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use shoal_miner::backend::gpu::{Adapter, Device, DeviceOptions};
-use shoal_pow::{Challenge, Target};
 
-use super::miner::proof_of_work;
+use super::miner::{easiest, proof_of_work};
 use crate::engine::hash::{Costs, TryNonces};
 use crate::engine::{About, HashEngine, Miss};
 
@@ -27,18 +26,13 @@ impl HashEngine for OnDevice {
         proof_of_work(costs)?;
         let mut device = Device::open(&self.0, &DeviceOptions::default()).map_err(Miss::failed)?;
         // Memory is taken before the clock runs.
-        device.begin(&challenge(costs.memory_kib, b"no header yet")?).map_err(Miss::failed)?;
+        device.begin(&easiest(costs.memory_kib, b"no header yet")?).map_err(Miss::failed)?;
         Ok(Box::new(Loop { device, memory_kib: costs.memory_kib }))
     }
 
     fn hash(&self, _: Costs, _: &[u8], _: &[u8], _: &mut [u8; 32]) -> Result<(), Miss> {
         Err(Miss::NotRun("it tries nonces; hashes are another contender's".into()))
     }
-}
-
-/// The easiest target: every tag comes back.
-fn challenge(memory_kib: u32, header: &[u8]) -> Result<Challenge, Miss> {
-    Challenge::new(header, memory_kib, Target::from_difficulty(1)).map_err(Miss::failed)
 }
 
 /// A device with its memory.
@@ -49,7 +43,7 @@ struct Loop {
 
 impl TryNonces for Loop {
     fn try_nonces(&mut self, header: &[u8], first: u64, tags: &mut [[u8; 32]]) -> Result<(), Miss> {
-        self.device.begin(&challenge(self.memory_kib, header)?).map_err(Miss::failed)?;
+        self.device.begin(&easiest(self.memory_kib, header)?).map_err(Miss::failed)?;
         let mut nonces = first..first + tags.len() as u64;
         let mut found = BTreeMap::new();
         while found.len() < tags.len() {

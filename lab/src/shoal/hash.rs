@@ -116,10 +116,9 @@ impl HashEngine for Argon {
 
     #[cfg(any(feature = "gpu", feature = "cuda"))]
     fn device_nonces(&self, costs: Costs) -> Result<Box<dyn TryNonces>, Miss> {
-        if self.side_by_side > 1 {
-            return Err(Miss::NotRun("one hash at a time is another contender's".into()));
-        }
-        self.nonces(costs, std::thread::available_parallelism().map_or(1, |cores| cores.get()))
+        let thread_count = crate::workload::threads();
+        crate::workload::hash::refuse_swapping(costs, thread_count)?;
+        self.nonces(costs, thread_count)
     }
 
     fn hash(

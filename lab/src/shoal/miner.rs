@@ -13,6 +13,11 @@ use crate::engine::{About, HashEngine, Miss};
 /// The easiest target: every tag is good enough, so every tag is reported.
 const ANY: [u8; 32] = [0xff; 32];
 
+/// A challenge met by every tag.
+pub(super) fn easiest(memory_kib: u32, header: &[u8]) -> Result<Challenge, Miss> {
+    Challenge::new(header, memory_kib, Target::from_bytes(ANY)).map_err(Miss::failed)
+}
+
 /// One loop for each thread, each in memory of its own.
 pub(super) struct BareLoops {
     isa: Isa,
@@ -32,8 +37,7 @@ impl BareLoops {
 
 impl TryNonces for BareLoops {
     fn try_nonces(&mut self, header: &[u8], first: u64, tags: &mut [[u8; 32]]) -> Result<(), Miss> {
-        let target = Target::from_bytes(ANY);
-        let challenge = Challenge::new(header, self.memory_kib, target).map_err(Miss::failed)?;
+        let challenge = easiest(self.memory_kib, header)?;
         let share = tags.len().div_ceil(self.searches.len());
         std::thread::scope(|scope| {
             let loops: Vec<_> = self

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Bench, Context, Family, Row, Sampler, sampler};
 use crate::answer::{Answer, Digest};
-use crate::engine::hash::Costs;
+use crate::engine::hash::{Costs, TryNonces};
 use crate::engine::{HashEngine, Miss};
 use crate::watch::Watch;
 
@@ -60,17 +60,10 @@ fn add_device<E: HashEngine>(bench: &mut Bench<E>, shape: Shape) {
     );
     let row = Row::new(Family::Argon, &format!("gpu/{name}"), "hash", &text).taking_turns();
     bench.add(row, move |engine, cx| {
-        let (costs, hashes) = (picked(costs, cx), cx.pick(hashes, 64));
-        let mut nonces = engine.device_nonces(costs)?;
-        sampler(move |watch| {
-            let mut tags = vec![[0; 32]; hashes];
-            watch.time_threads(hashes as u64, || nonces.try_nonces(HEADER, 0, &mut tags))?;
-            watch.figure("blocks per hash", costs.blocks() as f64);
-            if let Some(watts) = nonces.watts() {
-                watch.figure("watts", watts);
-            }
-            Ok(Some(digest(&tags)))
-        })
+        one_at_a_time(&**engine)?;
+        let costs = picked(costs, cx);
+        let nonces = engine.device_nonces(costs)?;
+        in_nonces(nonces, costs, cx.pick(hashes, 64))
     });
 }
 
@@ -133,15 +126,13 @@ fn add<E: HashEngine>(bench: &mut Bench<E>, shape: Shape, thread_count: usize, k
         row = row.taking_turns();
     }
     bench.add(row, move |engine, cx| {
-        if engine.side_by_side() > 1 {
-            return Err(Miss::NotRun("one hash at a time is another contender's".into()));
-        }
+        one_at_a_time(&**engine)?;
         let costs = picked(shape.costs, cx);
         let hashes = cx.pick(shape.hashes, 1);
         if kept {
-            in_arenas(engine, costs, hashes, thread_count, cx)
+            in_arenas(engine, costs, hashes, thread_count)
         } else {
-            cold(engine, costs, hashes, thread_count, cx)
+            cold(engine, costs, hashes, thread_count)
         }
     });
 }
@@ -157,7 +148,7 @@ fn add_batch<E: HashEngine>(bench: &mut Bench<E>) {
     let row = Row::new(Family::Argon, "2GiB_t1_p1/batch/1", "hash", &text).taking_turns();
     bench.add(row, move |engine, cx| {
         let costs = picked(costs, cx);
-        in_arenas(engine, costs, BATCH, 1, cx)
+        in_arenas(engine, costs, BATCH, 1)
     });
 }
 
@@ -174,19 +165,33 @@ fn add_nonces<E: HashEngine>(bench: &mut Bench<E>, thread_count: usize) {
     let name = format!("2GiB_t1_p1/nonces/{thread_count}");
     let row = Row::new(Family::Argon, &name, "hash", &text).taking_turns();
     bench.add(row, move |engine, cx| {
-        if engine.side_by_side() > 1 {
-            return Err(Miss::NotRun("one hash at a time is another contender's".into()));
-        }
+        one_at_a_time(&**engine)?;
         let costs = picked(costs, cx);
-        refuse_swapping(costs, thread_count, cx)?;
-        let mut nonces = engine.nonces(costs, thread_count)?;
-        sampler(move |watch| {
-            let mut tags = vec![[0; 32]; NONCES * thread_count];
-            watch.time_threads(tags.len() as u64, || nonces.try_nonces(HEADER, 0, &mut tags))?;
-            watch.figure("blocks per hash", costs.blocks() as f64);
-            Ok(Some(digest(&tags)))
-        })
+        refuse_swapping(costs, thread_count)?;
+        let nonces = engine.nonces(costs, thread_count)?;
+        in_nonces(nonces, costs, NONCES * thread_count)
     });
+}
+
+/// Refuses contenders of hashes side by side.
+fn one_at_a_time<E: HashEngine>(engine: &E) -> Result<(), Miss> {
+    if engine.side_by_side() > 1 {
+        return Err(Miss::NotRun("one hash at a time is another contender's".into()));
+    }
+    Ok(())
+}
+
+/// Tries `hashes` nonces a sample.
+fn in_nonces(mut nonces: Box<dyn TryNonces>, costs: Costs, hashes: usize) -> Result<Sampler, Miss> {
+    sampler(move |watch| {
+        let mut tags = vec![[0; 32]; hashes];
+        watch.time_threads(hashes as u64, || nonces.try_nonces(HEADER, 0, &mut tags))?;
+        watch.figure("blocks per hash", costs.blocks() as f64);
+        if let Some(watts) = nonces.watts() {
+            watch.figure("watts", watts);
+        }
+        Ok(Some(digest(&tags)))
+    })
 }
 
 /// Nonces of a sample for each thread.
@@ -220,11 +225,10 @@ fn in_arenas<E: HashEngine>(
     costs: Costs,
     hashes: usize,
     thread_count: usize,
-    cx: &Context,
 ) -> Result<Sampler, Miss> {
     let engine = Arc::clone(engine);
     let side_by_side = engine.side_by_side();
-    refuse_swapping(costs, thread_count * side_by_side, cx)?;
+    refuse_swapping(costs, thread_count * side_by_side)?;
     let mut arenas =
         (0..thread_count).map(|_| engine.arena(costs)).collect::<Result<Vec<_>, Miss>>()?;
     sampler(move |watch| {
@@ -248,10 +252,9 @@ fn cold<E: HashEngine>(
     costs: Costs,
     hashes: usize,
     thread_count: usize,
-    cx: &Context,
 ) -> Result<Sampler, Miss> {
     let engine = Arc::clone(engine);
-    refuse_swapping(costs, thread_count, cx)?;
+    refuse_swapping(costs, thread_count)?;
     sampler(move |watch| {
         let hash = |(): &mut (), number: usize, tags: &mut [[u8; 32]]| {
             tags.iter_mut()
@@ -311,10 +314,10 @@ fn digest(tags: &[[u8; 32]]) -> Answer {
 }
 
 /// Hashing in swapped memory measures a disk.
-fn refuse_swapping(costs: Costs, memories: usize, cx: &Context) -> Result<(), Miss> {
+pub(crate) fn refuse_swapping(costs: Costs, memories: usize) -> Result<(), Miss> {
     let wanted_kib = u64::from(costs.memory_kib) * memories as u64;
     match crate::environment::available_memory_kib() {
-        Some(free_kib) if cx.pick(1, 0) == 1 && free_kib < wanted_kib + wanted_kib / 8 => {
+        Some(free_kib) if free_kib < wanted_kib + wanted_kib / 8 => {
             Err(Miss::NotRun(format!("needs {wanted_kib} KiB, {free_kib} KiB are free")))
         }
         _ => Ok(()),
