@@ -7,7 +7,7 @@ mod common;
 mod generated;
 
 use common::{Scratch, ours, sort};
-use generated::{KEYS_ONLY, column, query, value};
+use generated::{KEYS_ONLY, column, header, names_rowid, query, value};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use shoal_sql::{Connection, Entitlement, Error, Forced, ForcedChoice, Narrowed, TableRule, Value};
@@ -36,14 +36,6 @@ const ROWS: &[&str] = &[
 ];
 
 fn pair(number: usize) -> impl Strategy<Value = Pair> {
-    let header = prop::sample::select(vec![
-        (["a integer primary key", "b int", "c text", "d"], ""),
-        (["a int", "b text collate nocase", "c real", "d blob"], ""),
-        (["a", "b", "c", "d"], ", unique (b, c)"),
-        (["a text primary key", "b numeric", "c int", "d text collate rtrim"], "W"),
-        (["a int", "b int", "c text", "d real"], ", primary key (b, a desc)W"),
-        (["a integer primary key desc", "b text", "c", "d int"], ""),
-    ]);
     let index = prop::sample::select(vec![
         "",
         "(b)",
@@ -67,17 +59,15 @@ fn pair(number: usize) -> impl Strategy<Value = Pair> {
     let mask = prop::sample::select(vec!["", "", "", "NULL", "'***'", "length(d)", "upper(d)"]);
     let predicate = prop::option::weighted(0.85, prop::sample::select(ROWS));
     let indexes = prop::collection::vec(index, 0..3);
-    (header, indexes, rows, mask, predicate).prop_map(
-        move |((columns, constraint), indexes, rows, mask, predicate)| {
+    (header(), indexes, rows, mask, predicate).prop_map(
+        move |((columns, constraint, options), indexes, rows, mask, predicate)| {
             let [a, b, c, d] = columns;
-            let constraint_text = constraint.trim_end_matches('W');
-            let tail = if constraint.ends_with('W') { ") without rowid" } else { ")" };
             let mut whole = format!(
                 "create table t{number}(h0 text default 'SECRET', {a}, owner text, {b}, {c}, \
-                 h1, {d}, h2 as (abs(h1)) virtual{constraint_text}{tail};\n"
+                 h1, {d}, h2 as (abs(h1)) virtual{constraint}){options};\n"
             );
             let mut copy =
-                format!("create table t{number}({a}, {b}, {c}, {d}{constraint_text}{tail};\n");
+                format!("create table t{number}({a}, {b}, {c}, {d}{constraint}){options};\n");
             for (place, index) in indexes.iter().filter(|index| !index.is_empty()).enumerate() {
                 let definition = format!("create index t{number}i{place} on t{number}{index};\n");
                 whole += &definition;
@@ -85,7 +75,7 @@ fn pair(number: usize) -> impl Strategy<Value = Pair> {
                     copy += &definition;
                 }
             }
-            let is_alias = columns[0] == "a integer primary key";
+            let is_alias = names_rowid(&columns);
             for (place, (mut row, owner)) in rows.into_iter().enumerate() {
                 if owner != "'ada'" && owner != "'Ada'" && predicate.is_some() {
                     // Poison: abs() fails, sums overflow, patterns are too long, JSON is none.
@@ -111,7 +101,7 @@ fn pair(number: usize) -> impl Strategy<Value = Pair> {
             let filter = predicate.unwrap_or("1").replace(":principal", "'ada'");
             let filter = filter.replace("FROM team", "FROM whole.team");
             let shown = if mask.is_empty() { "d" } else { mask };
-            let has_rowid = !tail.contains("without") && !is_alias;
+            let has_rowid = options.is_empty() && !is_alias;
             let rowid = if has_rowid { "rowid, " } else { "" };
             copy += &format!(
                 "insert into t{number}({rowid}a, b, c, d) \

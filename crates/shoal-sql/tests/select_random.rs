@@ -6,7 +6,7 @@ mod common;
 mod generated;
 
 use common::{Scratch, check, ours, theirs};
-use generated::{KEYS_ONLY, query, value};
+use generated::{KEYS_ONLY, header, names_rowid, query, value};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use shoal_sql::{Forced, ForcedChoice};
@@ -14,14 +14,6 @@ use shoal_sql::{Forced, ForcedChoice};
 /// Tables `t0`, `t1` and `t2` with columns `a` to `d`, differing in types, keys and indexes.
 fn schema() -> impl Strategy<Value = String> {
     let table = |number: usize| {
-        let header = prop::sample::select(vec![
-            "(a integer primary key, b int, c text, d)",
-            "(a int, b text collate nocase, c real, d blob)",
-            "(a, b, c, d, unique (b, c))",
-            "(a text primary key, b numeric, c int, d text collate rtrim) without rowid",
-            "(a int, b int, c text, d real, primary key (b, a desc)) without rowid",
-            "(a integer primary key desc, b text, c, d int)",
-        ]);
         let index = prop::sample::select(vec![
             "",
             "",
@@ -40,15 +32,17 @@ fn schema() -> impl Strategy<Value = String> {
             "(a, b, c, d)",
         ]);
         let rows = prop::collection::vec(prop::collection::vec(value(), 4), 0..14);
-        (header, index.clone(), index, rows).prop_map(move |(header, first, second, rows)| {
-            let mut sql = format!("create table t{number}{header};\n");
+        (header(), index.clone(), index, rows).prop_map(move |(header, first, second, rows)| {
+            let (columns, constraint, options) = header;
+            let listed = columns.join(", ");
+            let mut sql = format!("create table t{number}({listed}{constraint}){options};\n");
             for (place, index) in [first, second].into_iter().enumerate() {
                 if !index.is_empty() {
                     sql += &format!("create index t{number}i{place} on t{number}{index};\n");
                 }
             }
             for mut row in rows {
-                if header.starts_with("(a integer primary key,") {
+                if names_rowid(&columns) {
                     row[0] = format!("cast({} as integer)", row[0]);
                 }
                 sql += &format!("insert or ignore into t{number} values ({});\n", row.join(","));

@@ -6,6 +6,30 @@ use proptest::prelude::*;
 /// Ends queries whose values stand for all values equal to them.
 pub(crate) const KEYS_ONLY: &str = "/* keys only */";
 
+/// The columns of a table, the constraint behind them, and the words behind the parenthesis.
+pub(crate) type Header = ([&'static str; 4], &'static str, &'static str);
+
+/// Tables differing in types and keys.
+pub(crate) fn header() -> impl Strategy<Value = Header> {
+    prop::sample::select(vec![
+        (["a integer primary key", "b int", "c text", "d"], "", ""),
+        (["a int", "b text collate nocase", "c real", "d blob"], "", ""),
+        (["a", "b", "c", "d"], ", unique (b, c)", ""),
+        (
+            ["a text primary key", "b numeric", "c int", "d text collate rtrim"],
+            "",
+            " without rowid",
+        ),
+        (["a int", "b int", "c text", "d real"], ", primary key (b, a desc)", " without rowid"),
+        (["a integer primary key desc", "b text", "c", "d int"], "", ""),
+    ])
+}
+
+/// True where the column `a` is the rowid, and takes integers alone.
+pub(crate) fn names_rowid(columns: &[&str; 4]) -> bool {
+    columns[0] == "a integer primary key"
+}
+
 pub(crate) fn value() -> impl Strategy<Value = String> {
     prop_oneof![
         2 => Just("null".to_owned()),
