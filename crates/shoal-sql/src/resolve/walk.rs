@@ -145,24 +145,23 @@ impl Query {
 }
 
 impl Query {
-    /// Calls `see` for every table that the query reads, also within its queries.
-    pub(crate) fn each_table(&self, see: &mut dyn FnMut(&Table)) {
-        self.body.each_table_of_sources(see);
-        self.walk(&mut |expr| {
-            if let Some(query) = expr.query() {
-                query.body.each_table_of_sources(see);
-            }
-        });
-    }
-}
-
-impl Query {
     /// Calls `see` for every select of the query, also within its expressions.
     pub(crate) fn each_select<'e>(&'e self, see: &mut dyn FnMut(&'e Select)) {
         self.body.each_select_of_sources(see);
         self.walk(&mut |expr| {
             if let Some(query) = expr.query() {
                 query.body.each_select_of_sources(see);
+            }
+        });
+    }
+
+    /// Calls `see` for every table that the query reads, also within its queries.
+    pub(crate) fn each_table(&self, see: &mut dyn FnMut(&Table)) {
+        self.each_select(&mut |select| {
+            for source in &select.sources {
+                if let SourceKind::Table(table) = &source.kind {
+                    see(table);
+                }
             }
         });
     }
@@ -177,33 +176,6 @@ impl OrderKey {
 }
 
 impl Body {
-    /// The tables of the sources, queries within expressions left out.
-    fn each_table_of_sources(&self, see: &mut dyn FnMut(&Table)) {
-        match self {
-            Body::Values(_) => {}
-            Body::Compound { first, rest, .. } => {
-                first.each_table_of_sources(see);
-                rest.iter().for_each(|(_, body)| body.each_table_of_sources(see));
-            }
-            Body::Shared(shared) => shared.query.body.each_table_of_sources(see),
-            Body::Recursive(recursion) => {
-                recursion.first.each_table_of_sources(see);
-                recursion.steps.iter().for_each(|body| body.each_table_of_sources(see));
-            }
-            Body::Select(select) => {
-                for source in &select.sources {
-                    match &source.kind {
-                        SourceKind::Table(table) => see(table),
-                        SourceKind::Query(query) => query.body.each_table_of_sources(see),
-                        SourceKind::Taken(_)
-                        | SourceKind::Module { .. }
-                        | SourceKind::Virtual(_) => {}
-                    }
-                }
-            }
-        }
-    }
-
     /// The selects of the sources, queries within expressions left out.
     fn each_select_of_sources<'e>(&'e self, see: &mut dyn FnMut(&'e Select)) {
         match self {
