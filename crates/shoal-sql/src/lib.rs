@@ -2,9 +2,10 @@
 //!
 //! A [`Connection`] is one user of one open file. [`Connection::prepare`] turns a statement's text
 //! into a [`Statement`]; [`Connection::query`] gives its [`Rows`], [`Connection::execute`] runs the
-//! statement
-//! and columns), `plan` (access paths, join order, expressions as programs over registers), `exec`
-//! (cursors, loops, groups), `keep` (rows held in memory or spilled, sorted runs, sets of keys).
+//! statement for its effect. A statement passes through `parse` (text to tree), `resolve` (names to
+//! sources and columns), `plan` (access paths, join order, expressions as programs over
+//! registers), `exec` (cursors, loops, groups), and `keep` (rows held in memory or spilled, sorted
+//! runs, sets of keys).
 //! `schema` reads a file's tables, indexes and views, `value` and `functions` are SQL's arithmetic,
 //! `session` is a running statement's view of its connection, `write` changes rows and
 //! definitions.
