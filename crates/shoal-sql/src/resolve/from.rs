@@ -7,10 +7,9 @@ use super::recursion::Common;
 use super::scope::{Clause, ScopeColumn, ScopeTable};
 use super::select::ANY_CLASS;
 use super::tree::{
-    Body, Expr, IndexHint, OrderKey, OutputColumn, Query, Select, Source, SourceId, SourceJoin,
-    SourceKind,
+    Body, Expr, IndexHint, OutputColumn, Query, Select, Source, SourceId, SourceJoin, SourceKind,
 };
-use super::{Resolver, scope_table};
+use super::{Resolver, SelectId, scope_table};
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::ast::{self, Indexed, JoinConstraint, JoinKind, Name, ObjectName, TableRefKind};
@@ -231,16 +230,9 @@ impl<'a> Resolver<'a> {
                 names.nullable = nullable;
                 let indexed = self.index_meanings(table, &names);
                 joined.tables.push(names);
-                joined.sources.push(Source {
-                    id: source,
-                    kind: SourceKind::Table(table.clone()),
-                    join: None,
-                    fixed: false,
-                    index_hint,
-                    indexed,
-                    guarded: false,
-                    name: shown,
-                });
+                let kind = SourceKind::Table(table.clone());
+                let source = Source::new(source, kind, shown);
+                joined.sources.push(Source { index_hint, indexed, ..source });
                 Ok(())
             }
             Object::View(view) => {
@@ -411,37 +403,10 @@ impl<'a> Resolver<'a> {
         let correlated =
             self.scopes.pop().is_some_and(|scope| scope.correlated) || inner_correlated;
         show_unique(&mut outer_tables);
-        let query = Query {
-            body: Body::Select(Box::new(Select {
-                id: select,
-                sources,
-                conjuncts,
-                group_by: None,
-                aggregates: Vec::new(),
-                having: None,
-                windows: Vec::new(),
-                window_calls: Vec::new(),
-                outputs,
-                distinct: None,
-            })),
-            as_expression: first_rules(&columns),
-            columns,
-            order_by: Vec::<OrderKey>::new(),
-            limit: None,
-            offset: None,
-            correlated,
-        };
+        let query = filtered(select, (sources, conjuncts), outputs, columns);
+        let kind = SourceKind::Query(Box::new(Query { correlated, ..query }));
         joined.tables.extend(outer_tables);
-        joined.sources.push(Source {
-            id: source,
-            kind: SourceKind::Query(Box::new(query)),
-            join: None,
-            fixed: false,
-            index_hint: IndexHint::Any,
-            indexed: Vec::new(),
-            guarded: false,
-            name: alias.unwrap_or_default(),
-        });
+        joined.sources.push(Source::new(source, kind, alias.unwrap_or_default()));
         Ok(())
     }
 
@@ -558,26 +523,37 @@ impl<'a> Resolver<'a> {
             });
         }
         let id = self.new_select();
-        Ok(Query {
-            body: Body::Select(Box::new(Select {
-                id,
-                sources: joined.sources,
-                conjuncts: joined.merged,
-                group_by: None,
-                aggregates: Vec::new(),
-                having: None,
-                windows: Vec::new(),
-                window_calls: Vec::new(),
-                outputs,
-                distinct: None,
-            })),
-            as_expression: first_rules(&columns),
-            columns,
-            order_by: Vec::new(),
-            limit: None,
-            offset: None,
-            correlated: false,
-        })
+        Ok(filtered(id, (joined.sources, joined.merged), outputs, columns))
+    }
+}
+
+/// The query of the rows of a join that meet all conditions: without groups, windows, an order and
+/// bounds, and of no row around.
+pub(super) fn filtered(
+    id: SelectId,
+    (sources, conjuncts): (Vec<Source>, Vec<Expr>),
+    outputs: Vec<Expr>,
+    columns: Vec<OutputColumn>,
+) -> Query {
+    Query {
+        body: Body::Select(Box::new(Select {
+            id,
+            sources,
+            conjuncts,
+            group_by: None,
+            aggregates: Vec::new(),
+            having: None,
+            windows: Vec::new(),
+            window_calls: Vec::new(),
+            outputs,
+            distinct: None,
+        })),
+        as_expression: first_rules(&columns),
+        columns,
+        order_by: Vec::new(),
+        limit: None,
+        offset: None,
+        correlated: false,
     }
 }
 
@@ -807,16 +783,7 @@ fn add_columns(
         table: None,
         nullable,
     });
-    joined.sources.push(Source {
-        id: source,
-        kind,
-        join: None,
-        fixed: false,
-        index_hint: IndexHint::Any,
-        indexed: Vec::new(),
-        guarded: false,
-        name,
-    });
+    joined.sources.push(Source::new(source, kind, name));
 }
 
 pub(super) fn rename(

@@ -1,11 +1,11 @@
 //! Tables of a narrowed schema in a `FROM`.
 
 use super::collation::Coll;
-use super::from::{Joined, split_and};
+use super::from::{Joined, filtered, split_and};
 use super::leakproof::{is_leakproof, is_mask};
 use super::scope::{Clause, ScopeColumn, ScopeTable};
 use super::select::ANY_CLASS;
-use super::tree::{Body, Expr, IndexHint, OutputColumn, Query, ROWID, Select, Source, SourceKind};
+use super::tree::{Expr, OutputColumn, ROWID, Source, SourceKind};
 use super::{Resolver, scope_table};
 use crate::Error;
 use crate::entitlement::fault;
@@ -87,36 +87,9 @@ impl<'a> Resolver<'a> {
             outputs.push(inner.clone());
             shown.push(ScopeColumn { expr, ..column });
         }
-        let query = Query {
-            body: Body::Select(Box::new(Select {
-                id: self.new_select(),
-                sources: vec![source],
-                conjuncts: rows,
-                group_by: None,
-                aggregates: Vec::new(),
-                having: None,
-                windows: Vec::new(),
-                window_calls: Vec::new(),
-                outputs,
-                distinct: None,
-            })),
-            as_expression: (None, Coll::None),
-            columns: described,
-            order_by: Vec::new(),
-            limit: None,
-            offset: None,
-            correlated: false,
-        };
-        joined.sources.push(Source {
-            id: outer,
-            kind: SourceKind::Query(Box::new(query)),
-            join: None,
-            fixed: false,
-            index_hint: IndexHint::Any,
-            indexed: Vec::new(),
-            guarded: false,
-            name: name.clone(),
-        });
+        let query = filtered(self.new_select(), (vec![source], rows), outputs, described);
+        let kind = SourceKind::Query(Box::new(query));
+        joined.sources.push(Source::new(outer, kind, name.clone()));
         let (columns, rowid, table) = (shown, None, None);
         joined.tables.push(ScopeTable { name, columns, rowid, table, nullable });
         Ok(())
@@ -153,16 +126,9 @@ impl<'a> Resolver<'a> {
         self.common = common;
         self.scopes = scopes;
         let (rows, columns) = parts?;
-        let source = Source {
-            id,
-            kind: SourceKind::Table(narrowed.table.clone()),
-            join: None,
-            fixed: false,
-            index_hint: IndexHint::Any,
-            indexed,
-            guarded: !rows.is_empty(),
-            name: table.name.clone(),
-        };
+        let kind = SourceKind::Table(narrowed.table.clone());
+        let source = Source::new(id, kind, table.name.clone());
+        let source = Source { indexed, guarded: !rows.is_empty(), ..source };
         Ok(Inside { source, columns, rows })
     }
 

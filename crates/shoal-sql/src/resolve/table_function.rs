@@ -8,8 +8,7 @@ use super::from::Joined;
 use super::scope::{Clause, ScopeColumn, ScopeTable};
 use super::select::ANY_CLASS;
 use super::tree::{
-    AUXILIARY, AuxiliaryCall, AuxiliaryCalls, Expr, IndexHint, Source, SourceId, SourceKind,
-    VirtualSource,
+    AUXILIARY, AuxiliaryCall, AuxiliaryCalls, Expr, Source, SourceId, SourceKind, VirtualSource,
 };
 use super::{Resolver, scope_table};
 use crate::Error;
@@ -94,16 +93,8 @@ impl<'a> Resolver<'a> {
         self.virtual_sources.push((source, Arc::clone(table), Arc::clone(&calls)));
         joined.tables.push(names);
         let table = Arc::clone(table);
-        joined.sources.push(Source {
-            id: source,
-            kind: SourceKind::Virtual(Box::new(VirtualSource { table, arguments: bound, calls })),
-            join: None,
-            fixed: false,
-            index_hint: IndexHint::Any,
-            indexed: Vec::new(),
-            guarded: false,
-            name: shown,
-        });
+        let kind = SourceKind::Virtual(Box::new(VirtualSource { table, arguments: bound, calls }));
+        joined.sources.push(Source::new(source, kind, shown));
         Ok(())
     }
 
@@ -285,16 +276,8 @@ fn add_source<'n>(
         table: None,
         nullable,
     });
-    joined.sources.push(Source {
-        id: source,
-        kind: SourceKind::Module { module: Arc::clone(module), arguments },
-        join: None,
-        fixed: false,
-        index_hint: IndexHint::Any,
-        indexed: Vec::new(),
-        guarded: false,
-        name: shown,
-    });
+    let kind = SourceKind::Module { module: Arc::clone(module), arguments };
+    joined.sources.push(Source::new(source, kind, shown));
 }
 
 /// Takes missing arguments from conditions: `arg = 'x'` gives the argument's value.

@@ -142,6 +142,20 @@ pub(crate) struct SourceJoin {
 }
 
 impl Source {
+    /// A source of an inner join: any index may be used, and no row is hidden.
+    pub(crate) fn new(id: SourceId, kind: SourceKind, name: String) -> Source {
+        Source {
+            id,
+            kind,
+            join: None,
+            fixed: false,
+            index_hint: IndexHint::Any,
+            indexed: Vec::new(),
+            guarded: false,
+            name,
+        }
+    }
+
     pub(crate) fn keeps_left(&self) -> bool {
         self.join.as_ref().is_some_and(|join| join.keeps_left)
     }
