@@ -1,7 +1,7 @@
 //! FTS5 as a module of virtual tables: `CREATE VIRTUAL TABLE ... USING fts5(...)`.
 
 mod cursor;
-mod rows;
+pub(crate) mod rows;
 mod vocabulary;
 mod writer;
 
@@ -357,20 +357,11 @@ impl VirtualTable for TextTable {
     }
 
     fn rename(&self, new_name: &str, writes: &mut TableWrites<'_>) -> Result<(), Error> {
-        let (old, new) = (quoted(&self.definition.name), quoted(new_name));
-        for suffix in self.suffixes() {
-            let sql = format!("ALTER TABLE \"{old}_{suffix}\" RENAME TO \"{new}_{suffix}\"");
-            writes.execute(&sql, &[])?;
-        }
-        Ok(())
+        rows::rename_shadows((&self.definition.name, new_name), &self.suffixes(), writes)
     }
 
     fn destroy(&self, writes: &mut TableWrites<'_>) -> Result<(), Error> {
-        let name = quoted(&self.definition.name);
-        for suffix in self.suffixes() {
-            writes.execute(&format!("DROP TABLE IF EXISTS \"{name}_{suffix}\""), &[])?;
-        }
-        Ok(())
+        rows::drop_shadows(&self.definition.name, &self.suffixes(), writes)
     }
 
     fn check(&self, reads: &TableReads<'_>) -> Result<Vec<String>, Error> {
@@ -398,10 +389,6 @@ impl TextTable {
         }
         suffixes
     }
-}
-
-fn quoted(name: &str) -> String {
-    name.replace('"', "\"\"")
 }
 
 impl From<crate::Error> for Error {

@@ -27,8 +27,9 @@ use shoal_sql::{
     TableReads, TableWrites, Taken, VirtualColumn, VirtualCursor, VirtualTable, VirtualWriter,
 };
 
+use crate::module::rows::{drop_shadows, rename_shadows};
 use definition::{Content, Definition};
-use store::{Shadows, Store, quoted};
+use store::{Shadows, Store};
 
 pub use query::Fts3Syntax;
 pub use terms::Fts3TermsModule;
@@ -141,11 +142,7 @@ fn outwards(module: &str, error: crate::Error) -> Error {
         crate::Error::Corrupt { .. } => {
             Error::CorruptVirtual { table: module.to_owned(), why: error.to_string() }
         }
-        crate::Error::Storage(error) => match error.downcast::<Error>() {
-            Ok(error) => *error,
-            Err(error) => Error::of_function(error.to_string()),
-        },
-        other => Error::of_function(other.to_string()),
+        other => other.into(),
     }
 }
 
@@ -244,21 +241,12 @@ impl VirtualTable for Fts3Table {
 
     fn rename(&self, new_name: &str, writes: &mut TableWrites<'_>) -> Result<(), Error> {
         let suffixes = self.suffixes(writes.reads().schema());
-        for suffix in suffixes {
-            let old = quoted(&format!("{}_{suffix}", self.definition.name));
-            let new = quoted(&format!("{new_name}_{suffix}"));
-            writes.execute(&format!("ALTER TABLE {old} RENAME TO {new}"), &[])?;
-        }
-        Ok(())
+        rename_shadows((&self.definition.name, new_name), &suffixes, writes)
     }
 
     fn destroy(&self, writes: &mut TableWrites<'_>) -> Result<(), Error> {
         let suffixes = self.suffixes(writes.reads().schema());
-        for suffix in suffixes {
-            let name = quoted(&format!("{}_{suffix}", self.definition.name));
-            writes.execute(&format!("DROP TABLE IF EXISTS {name}"), &[])?;
-        }
-        Ok(())
+        drop_shadows(&self.definition.name, &suffixes, writes)
     }
 
     fn check(&self, reads: &TableReads<'_>) -> Result<Vec<String>, Error> {

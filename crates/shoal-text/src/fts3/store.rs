@@ -7,6 +7,7 @@ use shoal_sql::{Object, Schema, ShadowRows, ShadowTable, TableReads, Value, Valu
 
 use super::definition::{Content, Definition};
 use crate::error::{Error, Result};
+use crate::module::rows::{quoted, seek_near, seek_once, to_storage, with_rows};
 
 /// Segments are this many levels of one index apart from those of the next.
 const LEVELS: i64 = 1024;
@@ -90,15 +91,6 @@ pub(super) struct Store<'s, 't> {
     steps: Cell<u32>,
 }
 
-/// The engine's error on its way through the index.
-fn through(error: shoal_sql::Error) -> Error {
-    Error::Storage(Box::new(error))
-}
-
-pub(super) fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
 impl<'s, 't> Store<'s, 't> {
     pub(super) fn new(
         definition: &'s Definition,
@@ -123,23 +115,9 @@ impl<'s, 't> Store<'s, 't> {
     pub(super) fn step(&self) -> Result<()> {
         self.steps.set(self.steps.get().wrapping_add(1));
         match self.steps.get() % STEPS {
-            0 => self.reads.check().map_err(through),
+            0 => self.reads.check().map_err(to_storage),
             _ => Ok(()),
         }
-    }
-
-    fn with<T>(
-        &self,
-        cursor: &RefCell<Option<ShadowRows<'t>>>,
-        table: &ShadowTable,
-        work: impl FnOnce(&mut ShadowRows<'t>) -> std::result::Result<T, shoal_sql::Error>,
-    ) -> Result<T> {
-        let mut cursor = cursor.borrow_mut();
-        let rows = match &mut *cursor {
-            Some(rows) => rows,
-            none => none.insert(self.reads.rows(table).map_err(through)?),
-        };
-        work(rows).map_err(through)
     }
 
     /// Replaces `into` by a node of `%_segments`.
@@ -149,13 +127,8 @@ impl<'s, 't> Store<'s, 't> {
     pub(super) fn block(&self, id: i64, into: &mut Vec<u8>) -> Result<()> {
         self.step()?;
         into.clear();
-        let is_found = self.with(&self.segments, &self.shadows.segments, |rows| {
-            // Leaves are read one behind the other.
-            let is_next = rows.is_valid()
-                && rows.rowid()? == id.wrapping_sub(1)
-                && rows.next()?
-                && rows.rowid()? == id;
-            if !is_next && !rows.seek(id)? {
+        let is_found = with_rows(&self.reads, &self.segments, &self.shadows.segments, |rows| {
+            if !seek_near(rows, id)? {
                 return Ok(false);
             }
             let value = rows.column(1)?;
@@ -224,7 +197,7 @@ impl<'s, 't> Store<'s, 't> {
             }
             Ok(segments)
         };
-        let segments: Rc<[Segment]> = read().map_err(through)?.into();
+        let segments: Rc<[Segment]> = read().map_err(to_storage)?.into();
         *self.known.borrow_mut() = Some(Rc::clone(&segments));
         Ok(segments)
     }
@@ -238,7 +211,7 @@ impl<'s, 't> Store<'s, 't> {
             Some(table) => blob_of(&mut self.reads.rows(table)?, docid),
             None => Ok(None),
         };
-        let sizes = read().map_err(through)?;
+        let sizes = read().map_err(to_storage)?;
         sizes.ok_or_else(|| Error::corrupt("sizes of document", docid, "they are missing"))
     }
 
@@ -251,7 +224,7 @@ impl<'s, 't> Store<'s, 't> {
             Some(table) => blob_of(&mut self.reads.rows(table)?, 0),
             None => Ok(None),
         };
-        let totals = read().map_err(through)?;
+        let totals = read().map_err(to_storage)?;
         totals.ok_or_else(|| Error::corrupt("totals in row", 0, "they are missing"))
     }
 
@@ -262,11 +235,10 @@ impl<'s, 't> Store<'s, 't> {
     /// A table without texts; faults of the file.
     pub(super) fn document(&self, docid: i64) -> Result<Option<Vec<Value>>> {
         let is_plain =
-            self.definition.uncompress.is_none() && !self.reads.is_utf16().map_err(through)?;
+            self.definition.uncompress.is_none() && !self.reads.is_utf16().map_err(to_storage)?;
         if let (Some((table, places, language)), true) = (&self.shadows.content, is_plain) {
-            return self.with(&self.content, table, |rows| {
-                let is_known = rows.is_valid() && rows.rowid()? == docid;
-                if !is_known && !rows.seek(docid)? {
+            return with_rows(&self.reads, &self.content, table, |rows| {
+                if !seek_once(rows, docid)? {
                     return Ok(None);
                 }
                 let places = places.iter().chain(language);
@@ -281,7 +253,7 @@ impl<'s, 't> Store<'s, 't> {
             found = Some(row[1..].to_vec());
             Ok(())
         };
-        self.reads.query(&sql, &parameters, each).map_err(through)?;
+        self.reads.query(&sql, &parameters, each).map_err(to_storage)?;
         Ok(found)
     }
 
@@ -342,7 +314,7 @@ impl<'s, 't> Store<'s, 't> {
             Ok(())
         };
         let parameters: Vec<Value> = after.map(Value::Int).into_iter().collect();
-        self.reads.query(&sql, &parameters, each).map_err(through)
+        self.reads.query(&sql, &parameters, each).map_err(to_storage)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::storage::{Setting, Storage};
 
 /// The engine's error on its way through the index.
-pub(super) fn to_storage(error: shoal_sql::Error) -> Error {
+pub(crate) fn to_storage(error: shoal_sql::Error) -> Error {
     Error::Storage(Box::new(error))
 }
 
@@ -20,6 +20,90 @@ pub(super) fn from_storage(error: Box<dyn std::error::Error + Send + Sync>) -> s
         Ok(error) => *error,
         Err(error) => shoal_sql::Error::of_function(error.to_string()),
     }
+}
+
+/// A name in quotes.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Renames the shadow tables of a table.
+///
+/// # Errors
+/// Errors of the file.
+pub(crate) fn rename_shadows(
+    (old, new): (&str, &str),
+    suffixes: &[&str],
+    writes: &mut TableWrites<'_>,
+) -> std::result::Result<(), shoal_sql::Error> {
+    for suffix in suffixes {
+        let (old, new) = (format!("{old}_{suffix}"), format!("{new}_{suffix}"));
+        let sql = format!("ALTER TABLE {} RENAME TO {}", quoted(&old), quoted(&new));
+        writes.execute(&sql, &[])?;
+    }
+    Ok(())
+}
+
+/// Drops the shadow tables of a table.
+///
+/// # Errors
+/// Errors of the file.
+pub(crate) fn drop_shadows(
+    table: &str,
+    suffixes: &[&str],
+    writes: &mut TableWrites<'_>,
+) -> std::result::Result<(), shoal_sql::Error> {
+    for suffix in suffixes {
+        let name = quoted(&format!("{table}_{suffix}"));
+        writes.execute(&format!("DROP TABLE IF EXISTS {name}"), &[])?;
+    }
+    Ok(())
+}
+
+/// Works with a cursor of a table; the first use opens the cursor.
+///
+/// # Errors
+/// Faults of the file; errors of `work`.
+pub(crate) fn with_rows<'t, T>(
+    reads: &TableReads<'t>,
+    cursor: &RefCell<Option<ShadowRows<'t>>>,
+    table: &ShadowTable,
+    work: impl FnOnce(&mut ShadowRows<'t>) -> std::result::Result<T, shoal_sql::Error>,
+) -> Result<T> {
+    let mut cursor = cursor.borrow_mut();
+    let rows = match &mut *cursor {
+        Some(rows) => rows,
+        none => none.insert(reads.rows(table).map_err(to_storage)?),
+    };
+    work(rows).map_err(to_storage)
+}
+
+/// Goes to a row of a b-tree: by one step where the cursor stands right before the row, as for
+/// leaves read one behind the other. False without the row.
+///
+/// # Errors
+/// Faults of the file.
+pub(crate) fn seek_near(
+    rows: &mut ShadowRows<'_>,
+    rowid: i64,
+) -> std::result::Result<bool, shoal_sql::Error> {
+    let is_next = rows.is_valid()
+        && rows.rowid()? == rowid.wrapping_sub(1)
+        && rows.next()?
+        && rows.rowid()? == rowid;
+    Ok(is_next || rows.seek(rowid)?)
+}
+
+/// Goes to a row of a b-tree, unless the cursor stands there. False without the row.
+///
+/// # Errors
+/// Faults of the file.
+pub(crate) fn seek_once(
+    rows: &mut ShadowRows<'_>,
+    rowid: i64,
+) -> std::result::Result<bool, shoal_sql::Error> {
+    let is_there = rows.is_valid() && rows.rowid()? == rowid;
+    Ok(is_there || rows.seek(rowid)?)
 }
 
 /// Shadow tables that are only read; cursors are opened once.
@@ -56,12 +140,7 @@ impl<'s, 't> ReadStore<'s, 't> {
         table: &ShadowTable,
         work: impl FnOnce(&mut ShadowRows<'t>) -> std::result::Result<T, shoal_sql::Error>,
     ) -> Result<T> {
-        let mut cursor = cursor.borrow_mut();
-        let rows = match &mut *cursor {
-            Some(rows) => rows,
-            none => none.insert(self.reads.rows(table).map_err(to_storage)?),
-        };
-        work(rows).map_err(to_storage)
+        with_rows(&self.reads, cursor, table, work)
     }
 
     /// A column of a document as it is stored; false without the document.
@@ -73,8 +152,7 @@ impl<'s, 't> ReadStore<'s, 't> {
         };
         let Some(place) = texts.places[column] else { return Ok(false) };
         self.with(&self.texts, table, |rows| {
-            let is_known = rows.is_valid() && rows.rowid()? == rowid;
-            if !is_known && !rows.seek(rowid)? {
+            if !seek_once(rows, rowid)? {
                 return Ok(false);
             }
             owned(rows.column(place)?, out);
@@ -93,10 +171,6 @@ fn owned(value: ValueRef<'_>, out: &mut Value) {
     };
 }
 
-fn name(text: &str) -> String {
-    format!("\"{}\"", text.replace('"', "\"\""))
-}
-
 /// A column of a document in a view, or beside what a b-tree stores.
 fn by_sql(
     definition: &Definition,
@@ -109,9 +183,9 @@ fn by_sql(
     let Some(texts) = &shadows.texts else { return Ok(false) };
     let sql = format!(
         "SELECT {} FROM {} WHERE {} = ?1",
-        name(&definition.columns[column].name),
-        name(&texts.name),
-        name(&texts.rowid)
+        quoted(&definition.columns[column].name),
+        quoted(&texts.name),
+        quoted(&texts.rowid)
     );
     let mut is_found = false;
     reads
@@ -130,7 +204,7 @@ fn next_by_sql(
     rowid: Option<i64>,
 ) -> Result<Option<i64>> {
     let Some(texts) = &shadows.texts else { return Ok(None) };
-    let (key, table) = (name(&texts.rowid), name(&texts.name));
+    let (key, table) = (quoted(&texts.rowid), quoted(&texts.name));
     let sql = format!("SELECT min({key}) FROM {table} WHERE ?1 IS NULL OR {key} > ?1");
     let mut found = None;
     reads
@@ -289,12 +363,7 @@ impl Storage for ReadStore<'_, '_> {
     fn block(&self, id: i64, into: &mut Vec<u8>) -> Result<bool> {
         into.clear();
         self.with(&self.data, &self.shadows.data, |rows| {
-            // Leaves are read one behind the other.
-            let is_next = rows.is_valid()
-                && rows.rowid()? == id.wrapping_sub(1)
-                && rows.next()?
-                && rows.rowid()? == id;
-            if !is_next && !rows.seek(id)? {
+            if !seek_near(rows, id)? {
                 return Ok(false);
             }
             bytes_of(rows.column(1)?, into);
