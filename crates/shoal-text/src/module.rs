@@ -413,3 +413,35 @@ pub(crate) fn text_of(value: &Value, out: &mut Vec<u8>) {
         Value::Text(bytes) | Value::Blob(bytes) => out.extend_from_slice(bytes),
     }
 }
+
+/// The texts of values, as they are tokenized.
+pub(crate) fn texts(values: &[Value]) -> Vec<Option<Vec<u8>>> {
+    let text = |value: &Value| {
+        if matches!(value, Value::Null) {
+            return None;
+        }
+        let mut text = Vec::new();
+        text_of(value, &mut text);
+        Some(text)
+    };
+    values.iter().map(text).collect()
+}
+
+/// A rowid as an `INTEGER PRIMARY KEY` takes one: texts and reals that are whole numbers, too.
+pub(crate) fn rowid_of(value: &Value) -> Option<i64> {
+    let whole = |number: f64| {
+        let is_whole = number.fract() == 0.0 && number.abs() < 9_223_372_036_854_775_808.0;
+        is_whole.then_some(number as i64)
+    };
+    match value {
+        Value::Int(number) => Some(*number),
+        Value::Real(number) => whole(*number),
+        Value::Text(bytes) => {
+            // SQLite's spaces: those of ASCII, the vertical tab among them.
+            let text = std::str::from_utf8(bytes).ok()?;
+            let text = text.trim_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);
+            text.parse().ok().or_else(|| whole(text.parse().ok()?))
+        }
+        Value::Null | Value::Blob(_) => None,
+    }
+}

@@ -102,6 +102,10 @@ fn compare(
         for docid in ["'17'", "3.0", "' 5 '", "'x'", "NULL", "2.5", "x'31'", "-3"] {
             same(theirs, ours, &format!("SELECT a, docid FROM t WHERE docid = {docid}"), what);
         }
+        // No docid, although the largest one is the nearest integer of 64 bits.
+        for docid in ["9223372036854775808", "'9223372036854775808'", "-9.3e18", "char(11, 55)"] {
+            same(theirs, ours, &format!("SELECT a, docid FROM t WHERE docid = {docid}"), what);
+        }
         same(theirs, ours, "SELECT snippet(t), offsets(t), matchinfo(t) FROM t LIMIT 3", what);
         // SQLite asks for the language before the row, which external content need not have.
         if language {

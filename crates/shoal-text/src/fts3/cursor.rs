@@ -8,7 +8,7 @@ use super::query::Tree;
 use super::search::Search;
 use super::snippet::{self, Snippet};
 use super::{DOCID, FROM, FUNCTIONS, Fts3Table, LANGUAGE, MATCH, SCAN, TO, outwards};
-use crate::module::text_of;
+use crate::module::{rowid_of, text_of, texts};
 
 #[derive(Debug)]
 pub(super) struct Fts3Cursor {
@@ -75,12 +75,8 @@ impl Fts3Cursor {
     fn texts(&mut self, reads: &TableReads<'_>) -> Result<Vec<Option<Vec<u8>>>, Error> {
         let count = self.table.definition.columns.len();
         let Some(values) = self.document(reads)? else { return Ok(vec![None; count]) };
-        let text = |value: &Value| {
-            let mut text = Vec::new();
-            text_of(value, &mut text);
-            (!matches!(value, Value::Null)).then_some(text)
-        };
-        Ok(values.iter().take(count).map(text).collect())
+        // The language lies behind the columns.
+        Ok(texts(&values[..count.min(values.len())]))
     }
 
     fn next_scanned(&mut self, reads: &TableReads<'_>) -> Result<bool, Error> {
@@ -181,8 +177,11 @@ impl VirtualCursor for Fts3Cursor {
         let definition = std::sync::Arc::clone(&self.table.definition);
         let kind = choice.number & 0xffff;
         let mut arguments = arguments.iter();
-        let key = arguments.next_if(kind != SCAN);
-        let language = arguments.next_if(choice.number & LANGUAGE != 0);
+        let mut next = |is_there: bool| if is_there { arguments.next() } else { None };
+        let key = next(kind != SCAN);
+        let language = next(choice.number & LANGUAGE != 0);
+        let from = next(choice.number & FROM != 0);
+        let to = next(choice.number & TO != 0);
         if kind >= MATCH
             && language.is_none()
             && definition.language.is_some()
@@ -194,10 +193,10 @@ impl VirtualCursor for Fts3Cursor {
                 definition.module()
             )));
         }
-        if let Some(Value::Int(from)) = arguments.next_if(choice.number & FROM != 0) {
+        if let Some(Value::Int(from)) = from {
             self.from = *from;
         }
-        if let Some(Value::Int(to)) = arguments.next_if(choice.number & TO != 0) {
+        if let Some(Value::Int(to)) = to {
             self.to = *to;
         }
         self.is_descending = match choice.text.as_str() {
@@ -207,7 +206,7 @@ impl VirtualCursor for Fts3Cursor {
         };
         self.way = match key {
             None => Way::Scan { ahead: Vec::new(), last: None, is_end: false },
-            Some(key) if kind == DOCID => Way::One(docid_of(key)),
+            Some(key) if kind == DOCID => Way::One(rowid_of(key)),
             Some(Value::Null) => Way::Nowhere,
             Some(key) => {
                 self.language = language.map_or(0, |value| i64::from(value.to_int() as i32));
@@ -309,34 +308,5 @@ impl VirtualCursor for Fts3Cursor {
                 Err(self.table.refused(&format!("optimize() writes the index of {name} anew")))
             }
         }
-    }
-}
-
-/// The docid that a value equals.
-fn docid_of(value: &Value) -> Option<i64> {
-    let number = match value {
-        Value::Int(number) => return Some(*number),
-        Value::Real(number) => *number,
-        Value::Text(bytes) => {
-            let text = std::str::from_utf8(bytes).ok()?.trim();
-            match text.parse::<i64>() {
-                Ok(number) => return Some(number),
-                Err(_) => text.parse::<f64>().ok()?,
-            }
-        }
-        Value::Null | Value::Blob(_) => return None,
-    };
-    let whole = number as i64;
-    (whole as f64 == number && number < 9.3e18).then_some(whole)
-}
-
-/// The next argument, where the choice has it.
-trait NextIf<'v> {
-    fn next_if(&mut self, is_there: bool) -> Option<&'v Value>;
-}
-
-impl<'v> NextIf<'v> for std::slice::Iter<'v, Value> {
-    fn next_if(&mut self, is_there: bool) -> Option<&'v Value> {
-        if is_there { self.next() } else { None }
     }
 }

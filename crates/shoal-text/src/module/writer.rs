@@ -5,7 +5,7 @@ use shoal_sql::{
 };
 
 use super::rows::WriteStore;
-use super::{TextTable, text_of};
+use super::{TextTable, rowid_of, text_of, texts};
 use crate::definition::Content;
 use crate::index::Writer;
 use crate::storage::Setting;
@@ -177,34 +177,9 @@ fn value_ref(value: &Value) -> ValueRef<'_> {
     }
 }
 
-/// A rowid as an `INTEGER PRIMARY KEY` takes one: texts and reals that are whole numbers, too.
-fn rowid_of(value: &Value) -> Result<i64, Error> {
-    let whole = |number: f64| {
-        let is_whole = number.fract() == 0.0 && number.abs() < 9_223_372_036_854_775_808.0;
-        is_whole.then_some(number as i64)
-    };
-    let rowid = match value {
-        Value::Int(number) => Some(*number),
-        Value::Real(number) => whole(*number),
-        Value::Text(bytes) => std::str::from_utf8(bytes).ok().and_then(|text| {
-            let text = text.trim_ascii();
-            text.parse().ok().or_else(|| whole(text.parse().ok()?))
-        }),
-        _ => None,
-    };
-    rowid.ok_or_else(|| Error::of_function("datatype mismatch"))
-}
-
-fn texts(values: &[Value]) -> Vec<Option<Vec<u8>>> {
-    let text = |value: &Value| {
-        if matches!(value, Value::Null) {
-            return None;
-        }
-        let mut text = Vec::new();
-        text_of(value, &mut text);
-        Some(text)
-    };
-    values.iter().map(text).collect()
+/// A rowid to be written.
+fn new_rowid(value: &Value) -> Result<i64, Error> {
+    rowid_of(value).ok_or_else(|| Error::of_function("datatype mismatch"))
 }
 
 fn slices(texts: &[Option<Vec<u8>>]) -> Vec<Option<&[u8]>> {
@@ -220,7 +195,7 @@ impl VirtualWriter for TextWriter {
         }
         let rowid = match row.rowid {
             None | Some(Value::Null) => self.next_rowid(writes)?,
-            Some(value) => rowid_of(value)?,
+            Some(value) => new_rowid(value)?,
         };
         let is_own = matches!(self.table.definition.content, Content::Own);
         if (is_own || self.has_tombstones()) && self.has(rowid, writes)? {
@@ -264,7 +239,7 @@ impl VirtualWriter for TextWriter {
             }
         }
         let new = match row.rowid {
-            Some(value) => rowid_of(value)?,
+            Some(value) => new_rowid(value)?,
             None => rowid,
         };
         if new != rowid && self.has(new, writes)? {
