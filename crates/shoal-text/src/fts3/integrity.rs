@@ -8,6 +8,7 @@ use super::definition::Content;
 use super::postings::Filter;
 use super::segment::scan;
 use super::store::Store;
+use super::until_nul;
 use crate::error::Result;
 use crate::module::text_of;
 
@@ -74,10 +75,8 @@ pub(super) fn is_whole(store: &Store<'_, '_>) -> Result<bool> {
                     continue;
                 }
                 text_of(value, &mut text);
-                // SQLite indexes a text up to its first NUL.
-                let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
                 let mut position = 0_u32;
-                definition.tokenizer.tokenize(text, &mut |term, _, _| {
+                definition.tokenizer.tokenize(until_nul(&text), &mut |term, _, _| {
                     let mut add = |index, term| {
                         let entry = (language, index, term, docid, column as u32, position);
                         texts = texts.wrapping_add(hash(entry));

@@ -2,7 +2,7 @@
 
 use super::search::{RowPhrase, Search};
 use super::store::Store;
-use super::varint;
+use super::{until_nul, varint};
 use crate::error::{Error, Result};
 
 /// The format without an argument.
@@ -45,7 +45,7 @@ pub(super) fn matchinfo(
     format: &[u8],
     known: &mut Option<MatchInfo>,
 ) -> Result<Vec<u8>> {
-    let format = format.split(|&byte| byte == 0).next().unwrap_or_default();
+    let format = until_nul(format);
     let shown = search.shown();
     let is_new = known.as_ref().is_none_or(|known| known.format != format);
     if is_new {

@@ -136,6 +136,11 @@ fn columns_of(schema: &Schema, name: &str) -> crate::Result<Vec<String>> {
     }
 }
 
+/// A text up to its first NUL, where SQLite takes the text to end.
+fn until_nul(text: &[u8]) -> &[u8] {
+    text.split(|&byte| byte == 0).next().unwrap_or_default()
+}
+
 /// An error of the index as one of the engine.
 fn outwards(module: &str, error: crate::Error) -> Error {
     match error {

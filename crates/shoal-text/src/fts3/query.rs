@@ -6,6 +6,7 @@
 //! words.
 
 use super::definition::Definition;
+use super::until_nul;
 use crate::error::{Error, Result};
 
 /// Distance of `NEAR` without a number.
@@ -111,8 +112,7 @@ impl Tree {
         text: &[u8],
         column: Option<usize>,
     ) -> Result<Tree> {
-        // A text ends at its first NUL, as it does for SQLite.
-        let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
+        let text = until_nul(text);
         let drafts = Vec::new();
         let mut parser = Parser { definition, text, column, syntax, drafts, nest: 0 };
         let parsed = parser.expression(0, text.len()).and_then(|(root, _)| match parser.nest {

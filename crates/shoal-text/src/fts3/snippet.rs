@@ -3,6 +3,7 @@
 use super::query::Id;
 use super::search::{RowPhrase, Search};
 use super::store::Store;
+use super::until_nul;
 use crate::error::{Error, Result};
 
 /// Fragments of a snippet at most.
@@ -245,10 +246,6 @@ fn append(
     if !is_cut {
         out.extend_from_slice(until_nul(&text[before..]));
     }
-}
-
-fn until_nul(text: &[u8]) -> &[u8] {
-    text.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
 /// Four numbers for each term of the row: column, number of the term in the query, first byte,
