@@ -132,24 +132,25 @@ impl Postings {
         if list.is_empty() {
             return Ok(());
         }
-        let start = self.bytes.len();
         positions::decode(list, columns, docid, places)?;
         match (filter.column, filter.is_first) {
-            (None, false) => self.bytes.extend_from_slice(list),
+            (None, false) => {
+                let start = self.bytes.len();
+                self.bytes.extend_from_slice(list);
+                self.docs.push(Doc { id: docid, start, end: self.bytes.len() });
+            }
             (column, is_first) => {
                 places.retain(|&(own, position)| {
                     column.is_none_or(|column| column == own as usize)
                         && (!is_first || position == 0)
                 });
-                positions::encode(places, &mut self.bytes);
+                self.push(docid, places);
             }
-        }
-        if self.bytes.len() > start {
-            self.docs.push(Doc { id: docid, start, end: self.bytes.len() });
         }
         Ok(())
     }
 
+    /// Adds a document, unless no place is left.
     fn push(&mut self, docid: i64, places: &[Place]) {
         let start = self.bytes.len();
         positions::encode(places, &mut self.bytes);

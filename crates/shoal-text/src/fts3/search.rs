@@ -125,22 +125,25 @@ impl Search {
         for kind in tree.nodes {
             let state = match kind {
                 Kind::Join(join, left, right) => State::Join(join, left, right),
-                Kind::Phrase(phrase) => State::Phrase(Box::new(PhraseState {
-                    is_loaded: false,
-                    terms: phrase.terms.len(),
-                    column: phrase.column,
-                    number: 0,
-                    postings: load(store, &phrase, language)?,
-                    passed: 0,
-                    current: Current::Nothing,
-                    trimmed: FxHashMap::default(),
-                    is_incremental: is_descending == store.definition.is_descending
+                Kind::Phrase(phrase) => {
+                    let is_incremental = is_descending == store.definition.is_descending
                         && (1..=INCREMENTAL_TERMS).contains(&phrase.terms.len())
                         && phrase.terms.iter().all(|term| {
                             let has_index = store.definition.prefixes.contains(&term.bytes.len());
                             !term.is_first && (!term.is_prefix || has_index)
-                        }),
-                })),
+                        });
+                    State::Phrase(Box::new(PhraseState {
+                        terms: phrase.terms.len(),
+                        column: phrase.column,
+                        number: 0,
+                        postings: load(store, &phrase, language)?,
+                        passed: 0,
+                        current: Current::Nothing,
+                        trimmed: FxHashMap::default(),
+                        is_incremental,
+                        is_loaded: !is_incremental,
+                    }))
+                }
             };
             let (docid, is_end, is_begun) = (0, false, false);
             nodes.push(Node { state, parent: None, docid, is_end, is_begun, totals: None });
@@ -152,11 +155,6 @@ impl Search {
             }
         }
         let mut search = Search { nodes, root, columns, is_descending, row: 0 };
-        for node in &mut search.nodes {
-            if let State::Phrase(phrase) = &mut node.state {
-                phrase.is_loaded = !phrase.is_incremental;
-            }
-        }
         for (number, id) in search.shown().into_iter().enumerate() {
             if let State::Phrase(phrase) = &mut search.nodes[id].state {
                 phrase.number = number;
