@@ -427,6 +427,25 @@ pub(crate) fn texts(values: &[Value]) -> Vec<Option<Vec<u8>>> {
     values.iter().map(text).collect()
 }
 
+/// The first and the last term wanted, by the letters `=`, `>`, `<` before the arguments.
+pub(crate) fn term_bounds(
+    letters: &str,
+    arguments: &[Value],
+) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
+    let (mut first, mut last) = (None, None);
+    for (letter, value) in letters.chars().zip(arguments) {
+        // Terms are texts: other values are below or above all of them, and asked again.
+        let Value::Text(text) = value else { continue };
+        if matches!(letter, '=' | '>') {
+            first = Some(text.clone());
+        }
+        if matches!(letter, '=' | '<') {
+            last = Some(text.clone());
+        }
+    }
+    (first, last)
+}
+
 /// A rowid as an `INTEGER PRIMARY KEY` takes one: texts and reals that are whole numbers, too.
 pub(crate) fn rowid_of(value: &Value) -> Option<i64> {
     let whole = |number: f64| {

@@ -12,7 +12,7 @@ use super::definition::unquoted;
 use super::postings::Filter;
 use super::segment::scan;
 use super::{Fts3Module, Fts3Table, outwards};
-use crate::module::text_of;
+use crate::module::term_bounds;
 
 /// Terms are read this many at a time.
 const BATCH: usize = 256;
@@ -226,23 +226,10 @@ impl VirtualCursor for TermsCursor {
         _reads: &TableReads<'_>,
     ) -> Result<(), Error> {
         *self = TermsCursor { table: std::mem::take(&mut self.table), ..TermsCursor::default() };
-        for (letter, value) in choice.text.chars().zip(arguments) {
-            if letter == 'l' {
-                self.language = i64::from(value.to_int() as i32).max(0);
-                continue;
-            }
-            // Terms are texts: other values are below or above all of them, and asked again.
-            if !matches!(value, Value::Text(_)) {
-                continue;
-            }
-            let mut text = Vec::new();
-            text_of(value, &mut text);
-            if letter != '<' {
-                self.from.clone_from(&text);
-            }
-            if letter != '>' {
-                self.to = Some(text);
-            }
+        let (from, to) = term_bounds(&choice.text, arguments);
+        (self.from, self.to) = (from.unwrap_or_default(), to);
+        if let Some(place) = choice.text.find('l') {
+            self.language = i64::from(arguments[place].to_int() as i32).max(0);
         }
         Ok(())
     }

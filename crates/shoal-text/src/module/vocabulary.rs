@@ -9,7 +9,7 @@ use shoal_sql::{
 };
 
 use super::rows::ReadStore;
-use super::{TextTable, text_of};
+use super::{TextTable, term_bounds};
 use crate::vocab::{Vocabulary, VocabularyRow};
 
 /// The module `fts5vocab`.
@@ -142,21 +142,7 @@ impl VirtualCursor for VocabularyCursor {
         self.rows.clear();
         let source = self.table.source.as_ref();
         let source = source.map_err(|message| Error::of_function(message.clone()))?;
-        let (mut first, mut last): (Option<Vec<u8>>, Option<Vec<u8>>) = (None, None);
-        for (letter, value) in choice.text.chars().zip(arguments) {
-            let mut text = Vec::new();
-            text_of(value, &mut text);
-            // Terms are texts: other values are below or above all of them, and asked again.
-            if !matches!(value, Value::Text(_)) {
-                continue;
-            }
-            if letter != '<' {
-                first = Some(text.clone());
-            }
-            if letter != '>' {
-                last = Some(text);
-            }
-        }
+        let (first, last) = term_bounds(&choice.text, arguments);
         let store = ReadStore::new(&source.definition, &source.shadows, *reads);
         let (first, last) = (first.as_deref(), last.as_deref());
         self.rows = self.table.kind.rows(&store, &source.definition, first, last)?;
