@@ -53,13 +53,18 @@ pub(crate) fn len(value: u64) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::{get, len, put};
+
+    /// Values about each power of two, and the largest.
+    pub(crate) fn edges() -> impl Iterator<Item = u64> {
+        let edges = (0..64).flat_map(|bit| [1_u64 << bit, (1 << bit) - 1, (1 << bit) + 1]);
+        edges.chain([u64::MAX, 0])
+    }
 
     #[test]
     fn values_come_back() {
-        let edges = (0..64).flat_map(|bit| [1_u64 << bit, (1 << bit) - 1, (1 << bit) + 1]);
-        for value in edges.chain([u64::MAX, 0]) {
+        for value in edges() {
             let mut bytes = Vec::new();
             put(&mut bytes, value);
             assert_eq!((bytes.len(), get(&bytes)), (len(value), Some((value, bytes.len()))));

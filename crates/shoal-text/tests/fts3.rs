@@ -8,7 +8,8 @@ mod support;
 
 use shoal_sql::Connection;
 use support::Dice;
-use support::fts3::{TABLES, ask_ours, ask_sqlite, ours, query, write};
+use support::ask::{ask_ours, ask_sqlite};
+use support::fts3::{TABLES, ours, query, write};
 
 fn cases(default: u64) -> u64 {
     std::env::var("SHOAL_FTS_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(default)

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use rusqlite::types::Value;
 use shoal_sql::{Connection, Error};
 use support::Dice;
-use support::fts3::{ask_ours, ask_sqlite, ours, query, write};
+use support::ask::{ask_ours, ask_sqlite};
+use support::fts3::{ours, query, write};
 
 #[derive(Debug, Default)]
 struct Counts {

@@ -5,7 +5,8 @@
 mod support;
 
 use support::Dice;
-use support::fts3::{ask_ours, ask_sqlite, ours};
+use support::ask::{ask_ours, ask_sqlite};
+use support::fts3::ours;
 
 const TOKENIZERS: &[&str] = &[
     "",

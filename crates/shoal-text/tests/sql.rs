@@ -3,14 +3,16 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod support;
+
 use std::path::Path;
 use std::sync::Arc;
 
-use rusqlite::types::Value as Theirs;
-use shoal_sql::{Connection, ValueRef};
+use shoal_sql::Connection;
 use shoal_store::{Access, Store};
 use shoal_text::{TextModule, VocabularyModule};
 use shoal_vfs::OsVfs;
+use support::ask::{ask_ours, ask_sqlite};
 
 fn ours(path: &Path) -> Connection {
     let store = Store::open(Arc::new(OsVfs::new()), path, Access::Create).unwrap();
@@ -18,47 +20,6 @@ fn ours(path: &Path) -> Connection {
     connection.register_table_module(Arc::new(TextModule));
     connection.register_table_module(Arc::new(VocabularyModule));
     connection
-}
-
-fn run(connection: &mut Connection, sql: &str) -> Result<Vec<String>, String> {
-    let mut rows = Vec::new();
-    let mut statement = connection.prepare(sql).map_err(|error| error.to_string())?;
-    let mut found = connection.query(&mut statement).map_err(|error| error.to_string())?;
-    while let Some(row) = found.next().map_err(|error| error.to_string())? {
-        let value = |column| match row.get(column) {
-            ValueRef::Null => "NULL".to_owned(),
-            ValueRef::Int(number) => number.to_string(),
-            ValueRef::Real(number) => format!("{number:.9}"),
-            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
-                String::from_utf8_lossy(bytes).into_owned()
-            }
-        };
-        rows.push((0..row.len()).map(value).collect::<Vec<_>>().join("|"));
-    }
-    Ok(rows)
-}
-
-fn sqlite(connection: &rusqlite::Connection, sql: &str) -> Result<Vec<String>, String> {
-    let message = |error: rusqlite::Error| match error {
-        rusqlite::Error::SqliteFailure(_, Some(message)) => message,
-        rusqlite::Error::SqlInputError { msg, .. } => msg,
-        other => other.to_string(),
-    };
-    let mut statement = connection.prepare(sql).map_err(message)?;
-    let count = statement.column_count();
-    let mut rows = Vec::new();
-    let mut found = statement.query([]).map_err(message)?;
-    while let Some(row) = found.next().map_err(message)? {
-        let value = |column| match row.get::<_, Theirs>(column).unwrap() {
-            Theirs::Null => "NULL".to_owned(),
-            Theirs::Integer(number) => number.to_string(),
-            Theirs::Real(number) => format!("{number:.9}"),
-            Theirs::Text(text) => text,
-            Theirs::Blob(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        };
-        rows.push((0..count).map(value).collect::<Vec<_>>().join("|"));
-    }
-    Ok(rows)
 }
 
 /// Statements in their order; `!` before one whose words of refusal may differ.
@@ -174,7 +135,7 @@ fn the_same_statements_have_the_same_answers() {
             Some(sql) => (sql, false),
             None => (*statement, true),
         };
-        let (mine, theirs) = (run(&mut first, sql), sqlite(&second, sql));
+        let (mine, theirs) = (ask_ours(&mut first, sql), ask_sqlite(&second, sql));
         if compares_words || mine.is_ok() || theirs.is_ok() {
             assert_eq!(mine, theirs, "{sql}");
         }
@@ -197,13 +158,13 @@ fn the_same_statements_have_the_same_answers() {
         "INSERT INTO bare(bare) VALUES ('integrity-check')",
         "PRAGMA integrity_check",
     ] {
-        assert_eq!(run(&mut first, sql), sqlite(&second, sql), "{sql}");
+        assert_eq!(ask_ours(&mut first, sql), ask_sqlite(&second, sql), "{sql}");
     }
     drop((first, second));
     let (mut first, second) = (ours(&a), rusqlite::Connection::open(&b).unwrap());
     for table in ["mail", "find", "bare"] {
         let sql = format!("INSERT INTO {table}({table}) VALUES ('integrity-check')");
-        assert_eq!(run(&mut first, &sql), Ok(vec![]));
-        assert_eq!(sqlite(&second, &sql), Ok(vec![]));
+        assert_eq!(ask_ours(&mut first, &sql), Ok(vec![]));
+        assert_eq!(ask_sqlite(&second, &sql), Ok(vec![]));
     }
 }

@@ -43,11 +43,11 @@ pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
 #[cfg(test)]
 mod tests {
     use super::{get, put};
+    use crate::varint::tests::edges;
 
     #[test]
     fn values_come_back() {
-        let edges = (0..64).flat_map(|bit| [1_u64 << bit, (1 << bit) - 1, (1 << bit) + 1]);
-        for value in edges.chain([u64::MAX, 0]) {
+        for value in edges() {
             let mut bytes = Vec::new();
             put(&mut bytes, value);
             assert_eq!(get(&bytes), Some((value, bytes.len())));

@@ -1,6 +1,7 @@
 //! Shadow tables of a database that SQLite opened, as a storage; documents and queries by chance.
 #![allow(dead_code)]
 
+pub(crate) mod ask;
 pub(crate) mod fts3;
 
 use rusqlite::types::{Value, ValueRef};
