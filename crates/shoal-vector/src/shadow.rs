@@ -1,6 +1,8 @@
 //! The shadow tables: names, the statements to make them, and the chunks in them.
 
-use shoal_sql::{Error, Schema, ShadowBlob, ShadowTable, TableReads, Value, ValueRef};
+use std::fmt::Display;
+
+use shoal_sql::{Error, Schema, ShadowBlob, ShadowTable, TableReads, TableWrites, Value, ValueRef};
 
 use crate::definition::{Definition, Kind, MetadataType};
 use crate::distance::Rows;
@@ -37,6 +39,58 @@ pub(crate) const SHORT_TEXT: usize = 12;
 /// A name in quotes.
 pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Finds a shadow table of a table of `module`, by its suffix.
+///
+/// # Errors
+/// A missing table, or one with another number of columns.
+pub(crate) fn part(
+    schema: &Schema,
+    (module, name): (&str, &str),
+    suffix: &str,
+    columns: usize,
+) -> Result<ShadowTable, Error> {
+    let table = ShadowTable::of(schema, &format!("{name}_{suffix}"))?;
+    match table.columns() == columns && !table.is_without_rowid() {
+        true => Ok(table),
+        false => Err(Error::CorruptVirtual {
+            table: name.to_owned(),
+            why: format!("{} has other columns than {module} makes", table.name()),
+        }),
+    }
+}
+
+/// Renames the shadow tables of a table.
+///
+/// # Errors
+/// Errors of the file.
+pub(crate) fn rename_shadows(
+    (old, new): (&str, &str),
+    suffixes: impl IntoIterator<Item = impl Display>,
+    writes: &mut TableWrites<'_>,
+) -> Result<(), Error> {
+    for suffix in suffixes {
+        let (old, new) = (quoted(&format!("{old}_{suffix}")), quoted(&format!("{new}_{suffix}")));
+        writes.execute(&format!("ALTER TABLE {old} RENAME TO {new}"), &[])?;
+    }
+    Ok(())
+}
+
+/// Drops the shadow tables of a table.
+///
+/// # Errors
+/// Errors of the file.
+pub(crate) fn drop_shadows(
+    table: &str,
+    suffixes: impl IntoIterator<Item = impl Display>,
+    writes: &mut TableWrites<'_>,
+) -> Result<(), Error> {
+    for suffix in suffixes {
+        let name = quoted(&format!("{table}_{suffix}"));
+        writes.execute(&format!("DROP TABLE IF EXISTS {name}"), &[])?;
+    }
+    Ok(())
 }
 
 impl Definition {
@@ -120,14 +174,7 @@ impl Parts {
     /// A missing table, or one with too few columns.
     pub(crate) fn open(definition: Definition, schema: &Schema) -> Result<Parts, Error> {
         let part = |suffix: &str, columns: usize| {
-            let table = ShadowTable::of(schema, &format!("{}_{suffix}", definition.name))?;
-            match table.columns() == columns && !table.is_without_rowid() {
-                true => Ok(table),
-                false => Err(Error::CorruptVirtual {
-                    table: definition.name.clone(),
-                    why: format!("{} has other columns than vec0 makes", table.name()),
-                }),
-            }
+            part(schema, ("vec0", &definition.name), suffix, columns)
         };
         let partitions = match definition.partitions() {
             0 => 0,

@@ -12,7 +12,7 @@ use crate::cursor::VectorCursor;
 use crate::definition::{Definition, Kind};
 use crate::filter::Subject;
 use crate::search::Residents;
-use crate::shadow::{Parts, quoted};
+use crate::shadow::{Parts, drop_shadows, quoted, rename_shadows};
 use crate::vector::Element;
 use crate::writer::VectorWriter;
 
@@ -232,12 +232,7 @@ impl VirtualTable for VectorTable {
                 definition.name
             )));
         }
-        for suffix in definition.suffixes() {
-            let old = quoted(&format!("{}_{suffix}", definition.name));
-            let new = quoted(&format!("{new_name}_{suffix}"));
-            writes.execute(&format!("ALTER TABLE {old} RENAME TO {new}"), &[])?;
-        }
-        Ok(())
+        rename_shadows((&definition.name, new_name), definition.suffixes(), writes)
     }
 
     fn destroy(&self, writes: &mut TableWrites<'_>) -> Result<(), Error> {
@@ -245,11 +240,7 @@ impl VirtualTable for VectorTable {
         for index in &self.parts.indexes {
             writes.execute(&format!("DROP TABLE {}", quoted(&index.definition.name)), &[])?;
         }
-        for suffix in definition.suffixes() {
-            let name = quoted(&format!("{}_{suffix}", definition.name));
-            writes.execute(&format!("DROP TABLE IF EXISTS {name}"), &[])?;
-        }
-        Ok(())
+        drop_shadows(&definition.name, definition.suffixes(), writes)
     }
 
     fn check(&self, reads: &TableReads<'_>) -> Result<Vec<String>, Error> {

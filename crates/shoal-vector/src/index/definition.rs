@@ -4,6 +4,7 @@ use shoal_sql::{Error, Object, Schema, ShadowTable};
 
 use super::code::Coder;
 use crate::definition::{Definition, VectorColumn};
+use crate::shadow::part;
 
 /// The name of the module.
 pub(crate) const MODULE: &str = "vec_index";
@@ -122,14 +123,7 @@ impl Index {
             return Err(refused(why.to_owned()));
         };
         let part = |suffix: &str, columns: usize| {
-            let table = ShadowTable::of(schema, &format!("{}_{suffix}", definition.name))?;
-            match table.columns() == columns && !table.is_without_rowid() {
-                true => Ok(table),
-                false => Err(Error::CorruptVirtual {
-                    table: definition.name.clone(),
-                    why: format!("{} has other columns than vec_index makes", table.name()),
-                }),
-            }
+            part(schema, (MODULE, &definition.name), suffix, columns)
         };
         let (nodes, meta) = (part("nodes", 2)?, part("meta", 7)?);
         Ok(Index { definition, number, column, coder, nodes, meta })

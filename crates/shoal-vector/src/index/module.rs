@@ -12,7 +12,7 @@ use super::check;
 use super::definition::{IndexDefinition, MODULE};
 use super::writer::{rebuild, refresh};
 use crate::definition::Definition;
-use crate::shadow::{Parts, quoted};
+use crate::shadow::{Parts, drop_shadows, quoted, rename_shadows};
 
 /// The suffixes of the shadow tables.
 const SUFFIXES: [&str; 2] = ["nodes", "meta"];
@@ -138,20 +138,11 @@ impl VirtualTable for IndexTable {
     }
 
     fn rename(&self, new_name: &str, writes: &mut TableWrites<'_>) -> Result<(), Error> {
-        for suffix in SUFFIXES {
-            let old = quoted(&format!("{}_{suffix}", self.definition.name));
-            let new = quoted(&format!("{new_name}_{suffix}"));
-            writes.execute(&format!("ALTER TABLE {old} RENAME TO {new}"), &[])?;
-        }
-        Ok(())
+        rename_shadows((&self.definition.name, new_name), SUFFIXES, writes)
     }
 
     fn destroy(&self, writes: &mut TableWrites<'_>) -> Result<(), Error> {
-        for suffix in SUFFIXES {
-            let name = quoted(&format!("{}_{suffix}", self.definition.name));
-            writes.execute(&format!("DROP TABLE IF EXISTS {name}"), &[])?;
-        }
-        Ok(())
+        drop_shadows(&self.definition.name, SUFFIXES, writes)
     }
 
     fn check(&self, reads: &TableReads<'_>) -> Result<Vec<String>, Error> {
