@@ -164,6 +164,12 @@ impl Graph {
         self.digests[node as usize]
     }
 
+    /// The sum of the digests of all nodes, and their number.
+    pub(super) fn stamp(&self) -> (u64, u64) {
+        let digests = self.digests.iter().copied();
+        (digests.fold(0, u64::wrapping_add), self.len() as u64)
+    }
+
     fn code(&self, index: &Index, node: u32) -> (&[u8], Mark) {
         let (place, width) = (node as usize, index.coder.width);
         (&self.codes[place * width..(place + 1) * width], self.marks[place])

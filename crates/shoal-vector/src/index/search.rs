@@ -96,9 +96,7 @@ impl Whole {
     ) -> Result<Whole, Error> {
         let rows = reads.rows(&index.nodes)?;
         let mut graph = Graph::read_all(index, rows, || reads.check())?;
-        let digests = (0..graph.len() as u32).map(|node| graph.digest(node));
-        let sum = digests.fold(0, u64::wrapping_add);
-        if (graph.len() as u64, sum) != (meta.nodes, meta.digest) {
+        if graph.stamp() != meta.stamp() {
             let why = format!("{} nodes are there, not the {} counted", graph.len(), meta.nodes);
             return Err(index.corrupt(why));
         }
@@ -139,7 +137,7 @@ impl IndexState {
             return Ok(readiness.clone());
         }
         *kept = None;
-        let readiness = if stamp((parts, index), resident, reads)? != (meta.digest, meta.nodes) {
+        let readiness = if stamp((parts, index), resident, reads)? != meta.stamp() {
             Readiness::Stale
         } else {
             let room = reads.memory_left().unwrap_or(u64::MAX);

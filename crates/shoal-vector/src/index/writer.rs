@@ -77,6 +77,11 @@ impl Meta {
         Ok(Some(Meta { root, nodes, digest, generation }))
     }
 
+    /// The sum of the nodes' digests, and their number.
+    pub(super) fn stamp(&self) -> (u64, u64) {
+        (self.digest, self.nodes)
+    }
+
     /// The row before the first node of a new building.
     fn new(index: &Index, reads: &TableReads<'_>) -> Result<Meta, Error> {
         let mut rows = reads.rows(&index.meta)?;
