@@ -58,19 +58,20 @@ impl TableModule for Fts3TermsModule {
         schema: &Schema,
     ) -> Result<Arc<dyn VirtualTable>, Error> {
         let name = source_name(definition)?;
-        let module = |table: &str| match table.to_ascii_lowercase().as_str() {
-            "fts3" => Some(Fts3Module::fts3()),
-            "fts4" => Some(Fts3Module::fts4()),
+        let found = match schema.object(&name) {
+            Some(Object::Virtual(table)) => [Fts3Module::fts3(), Fts3Module::fts4()]
+                .into_iter()
+                .find(|module| module.name().eq_ignore_ascii_case(table.module()))
+                .map(|module| (module, table)),
             _ => None,
         };
-        let source = match schema.object(&name) {
-            Some(Object::Virtual(table)) if module(table.module()).is_some() => {
-                let module = module(table.module()).unwrap_or_else(Fts3Module::fts4);
+        let source = match found {
+            Some((module, table)) => {
                 let names = (definition.database, table.name());
                 Fts3Table::connect(module, names, table.arguments(), schema)
                     .map_err(|error| error.to_string())
             }
-            _ => Err(format!("no such fts4 table: {}.{name}", definition.database)),
+            None => Err(format!("no such fts4 table: {}.{name}", definition.database)),
         };
         let shown = ["term", "col", "documents", "occurrences"];
         let shown = shown.into_iter().map(|name| VirtualColumn::new(name, ""));
