@@ -2,6 +2,7 @@
 
 use super::tokenize::Tokenizer;
 use crate::error::{Error, Result};
+use crate::module::rows::quoted;
 
 /// Lengths of prefixes beyond this one count as 0.
 const PREFIX_MAX: u64 = 10_000_000;
@@ -73,8 +74,7 @@ impl Definition {
         if let Some(content) = &options.content {
             (options.compress, options.uncompress) = (None, None);
             if columns.is_empty() {
-                let quoted = |column: String| format!("\"{}\"", column.replace('"', "\"\""));
-                columns = columns_of(content)?.into_iter().map(quoted).collect();
+                columns = columns_of(content)?.iter().map(|column| quoted(column)).collect();
                 if let Some(language) = &options.language {
                     let is = |column: &String| unquoted(column).eq_ignore_ascii_case(language);
                     if let Some(place) = columns.iter().position(is) {
