@@ -52,8 +52,8 @@ pub(crate) trait Card: fmt::Debug + Send {
     /// Free memory and all memory, in bytes.
     fn memory(&mut self) -> Result<(u64, u64), GpuError>;
 
-    /// Bytes of the pool's parts: a power of two. The pool is taken in parts, the last of which may
-    /// be smaller.
+    /// Bytes of the pool's parts: a power of two. The pool is taken in parts, and the last
+    /// part may be smaller.
     fn part_bytes(&self) -> u64;
 
     /// Memory; `None` where the card has none left.
@@ -62,7 +62,7 @@ pub(crate) trait Card: fmt::Debug + Send {
     /// The address of memory, for programs.
     fn address(&self, memory: &Self::Memory) -> u64;
 
-    /// Writes to the beginning of memory that is at least as long.
+    /// Writes bytes to the beginning of memory, never past the memory's end.
     fn write(&mut self, to: &mut Self::Memory, bytes: &[u8]) -> Result<(), GpuError>;
 
     /// Takes these programs from now on, and builds them where they are not built yet.
@@ -87,7 +87,7 @@ pub(crate) trait Card: fmt::Debug + Send {
     /// Watts drawn now; `None` where the driver does not tell.
     fn watts(&self) -> Option<f64>;
 
-    /// Lets the card draw so many watts at most, while it is open.
+    /// Lets the card draw so many watts at most, until the card is closed.
     fn limit(&mut self, watts: u32) -> Result<(), GpuError>;
 }
 
@@ -100,7 +100,7 @@ struct Cuda<C> {
     tuning: Tuning,
     /// Tries programs during the work, until one is found best.
     tuner: Option<Tuner>,
-    /// The blocks of a hash that programs were tuned for.
+    /// Blocks of a hash at the last tuning; 0 before the first.
     tuned_for: u32,
 }
 
@@ -130,7 +130,7 @@ pub(crate) struct Program<M> {
     has_references: bool,
 }
 
-/// Takes up the card of an adapter and tries it out.
+/// Opens the driver of an adapter's card, and tries the card out.
 fn open<C: Card + 'static>(
     mut card: C,
     adapter: &Adapter,
@@ -320,7 +320,7 @@ impl<C: Card> Driver for Cuda<C> {
         }
         let card = &mut self.card;
         let count = u32::try_from(orders.len()).expect("lanes fit 32 bits");
-        // Lanes are handed out from the lowest on: those behind the last one in use are not told.
+        // Lanes are handed out from the lowest on: lanes behind the last one in use are not told.
         let last = orders.iter().map(|order| order.lane as usize + 1).max().unwrap_or(0);
         let told = &lanes.chunks()[..last * program.shape.lane_chunks() as usize];
         card.write(&mut program.chunks, &le_bytes(told))?;
@@ -369,7 +369,8 @@ impl<C: Card> Driver for Cuda<C> {
             // Without a place for the result, the next start tunes again.
             let _ = remember(path, &self.key(self.tuned_for), tuning, columns_per_sec);
         }
-        // Built before, when it was tried. Should the driver fail now, it fails in the next launch.
+        // The best programs were built for their trial. A driver failing now fails in the next
+        // launch.
         let _ = self.choose(tuning);
     }
 

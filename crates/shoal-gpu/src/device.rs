@@ -82,7 +82,7 @@ pub fn adapters() -> Vec<Adapter> {
 }
 
 impl Adapter {
-    /// `true` for an interface of which no device has run our programs: its host side was tried
+    /// `true` for CUDA: no card has run our programs by CUDA yet, and the host side was tried
     /// against an emulated device alone.
     pub fn is_unverified(&self) -> bool {
         self.api == "cuda"
@@ -99,10 +99,9 @@ pub struct DeviceOptions {
     pub lane_max: u32,
     /// Longest launch aimed at: a cancel waits for two of them.
     pub launch: Duration,
-    /// The file of tuning results; `None` for a device that is not tuned. Only CUDA's programs
-    /// have something to tune.
+    /// The file of tuning results; `None` for an untuned device. Only CUDA's programs are tuned.
     pub tuning: Option<PathBuf>,
-    /// Watts that the card may draw. Only CUDA's driver limits them, and only for root.
+    /// Most watts of the card. Only CUDA's driver limits watts, and only for root.
     pub watts: Option<u32>,
     /// Integers of 64 bits by pairs, though the device has them: for tests.
     pub narrow: bool,
@@ -258,7 +257,7 @@ impl Device {
         self.drive.way()
     }
 
-    /// Watts that the card draws now; `None` where the driver does not tell.
+    /// Watts drawn by the card now; `None` where the driver does not tell.
     pub fn watts(&self) -> Option<f64> {
         self.drive.watts()
     }

@@ -9,8 +9,8 @@
 //!
 //! `lanes` plans launches and knows no device; `run` drives a device of any driver through them.
 //! `portable`, behind the feature `wgpu`, is Vulkan, Metal or DirectX 12; `cuda`, behind its
-//! feature, NVIDIA's driver, loaded when devices are asked for. The feature `emulator` makes a
-//! card of a process that runs CUDA's programs on the processor, for tests.
+//! feature, NVIDIA's driver, loaded when devices are asked for. The feature `emulator`, for
+//! tests, makes a card of a process running CUDA's programs on the processor.
 //! Nonces, header and target lie on the device, and solutions alone come back. Never for keys: a
 //! passphrase would lie in a driver's memory, beyond anybody's wipe.
 

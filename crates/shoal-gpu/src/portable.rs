@@ -59,7 +59,7 @@ fn adapter(adapter: wgpu::Adapter) -> Adapter {
     }
 }
 
-/// Opens a device and tries it out.
+/// Opens a device, and compares its tags with our own kernels'.
 pub(crate) fn open(
     found: &Found,
     kind: AdapterKind,

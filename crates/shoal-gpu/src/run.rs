@@ -1,5 +1,5 @@
-//! A challenge at work on a device, whatever its driver: which launches are under way, how long
-//! the next ones are, and which nonces were tried.
+//! A challenge at work on a device of any driver: launches under way, the length of the next
+//! launches, nonces tried.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -51,7 +51,7 @@ pub(crate) trait Driver: fmt::Debug + Send {
     /// a hash that ends, there are none.
     fn results(&mut self, launch: &mut Self::Launch) -> Result<Option<Vec<u8>>, GpuError>;
 
-    /// Lets the driver see what is done; waits for the next launch to be done, at most this long.
+    /// Lets the driver notice finished launches. Waits for the next one to finish, at most `most`.
     fn wait(&mut self, launch: Option<&Self::Launch>, most: Duration) -> Result<(), GpuError>;
 
     /// Hears the time of a launch of `columns`, done while `lanes` were under way.
@@ -63,7 +63,7 @@ pub(crate) trait Driver: fmt::Debug + Send {
     /// The way in use, for people.
     fn way(&self) -> String;
 
-    /// Watts that the card draws now; `None` where the driver does not tell.
+    /// Watts drawn by the card now; `None` where the driver does not tell.
     fn watts(&self) -> Option<f64>;
 }
 
@@ -108,7 +108,7 @@ const DEPTH: usize = 2;
 /// Memory of the trial of each device at its opening.
 const TRIAL_KIB: u32 = 64;
 
-/// What a device can do, without its driver's types.
+/// The abilities of a device, without its driver's types.
 pub(crate) trait Drive: fmt::Debug + Send {
     fn begin(&mut self, challenge: &Challenge) -> Result<(), GpuError>;
     fn advance(&mut self, next: &mut dyn FnMut() -> Option<u64>) -> Result<Vec<Tried>, GpuError>;

@@ -1,5 +1,5 @@
-//! CUDA's programs and their host side on an emulated card: a process that runs the text that
-//! NVRTC is given, thread by thread. Without a C compiler, the tests say so and end.
+//! CUDA's programs and their host side on an emulated card: a process running NVRTC's text, thread
+//! by thread. Without a C compiler, the tests say so and end.
 #![cfg(feature = "emulator")]
 #![allow(clippy::unwrap_used)]
 
@@ -24,7 +24,7 @@ fn open(card: &EmulatedCard, options: &DeviceOptions) -> Option<Result<Device, G
     }
 }
 
-/// A card of so much memory, and a device that may take so much.
+/// A card of `card_kib`, and a device taking `memory_kib` at most.
 fn device(card_kib: u64, memory_kib: u64) -> Option<Device> {
     let options = DeviceOptions { memory_kib: Some(memory_kib), ..DeviceOptions::default() };
     open(&EmulatedCard::new(card_kib), &options).map(Result::unwrap)

@@ -72,8 +72,8 @@ pub trait HashEngine: Send + Sync + 'static {
         Err(Miss::absent("a loop over nonces"))
     }
 
-    /// The loop of everything here that hashes for a miner: the graphics processor that the
-    /// contender is named for, or all of the processor's cores.
+    /// A miner's loop over nonces on a whole device: the contender's graphics processor, or all
+    /// cores of the processor.
     #[cfg(any(feature = "gpu", feature = "cuda"))]
     fn device_nonces(&self, _costs: Costs) -> Result<Box<dyn TryNonces>, Miss> {
         Err(Miss::absent("a miner on a whole device"))

@@ -1,6 +1,6 @@
 // Argon2id of one pass and one lane (RFC 9106) for proof of work, in CUDA C: a warp a hash.
 //
-// The language is the part that CUDA C++ and C99 share: NVRTC builds the programs of a card, and
+// The language is the common part of CUDA C++ and C99: NVRTC builds the programs of a card, and
 // a C compiler builds the same text with `emulator.c`, where the threads of a warp take turns.
 //
 // Thread t of a warp holds four words of a block, in one of two layouts. With g = t / 8,

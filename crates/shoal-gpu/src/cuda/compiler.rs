@@ -12,8 +12,8 @@ use crate::device::GpuError;
 /// Programs for cards of one kind.
 #[derive(Debug)]
 pub(super) struct Built {
-    /// Machine code of the very card, or the language that the driver translates for a card newer
-    /// than the compiler.
+    /// Machine code of the very card, or PTX, translated by the driver, for a card newer than the
+    /// compiler.
     pub(super) image: Ptx,
     /// The compiler's words about registers.
     #[cfg(test)]
@@ -64,7 +64,7 @@ pub(super) fn compile(capability: u32, tuning: Tuning) -> Result<Built, GpuError
     })
 }
 
-/// The generations of cards that this NVRTC knows.
+/// The generations of cards known to the loaded NVRTC.
 fn generations() -> Result<Vec<u32>, GpuError> {
     let mut count = 0;
     // SAFETY: NVRTC is there, and writes one number.
@@ -123,7 +123,7 @@ mod tests {
 
     use std::io::{self, Write as _};
 
-    /// Past the capture of what passing tests print.
+    /// Past the capture of passing tests.
     fn say(words: &str) {
         writeln!(io::stderr(), "{words}").expect("stderr is open");
     }
@@ -135,7 +135,7 @@ mod tests {
         !is_there()
     }
 
-    /// What the compiler says about the program `fill`: registers, and bytes spilled.
+    /// Registers of the program `fill`, and bytes spilled, by the compiler's log.
     fn registers(log: &str) -> (u32, u32) {
         let fill = log.split("entry function 'fill'").nth(1).expect("it is one of the programs");
         let number = |before: &str| -> u32 {

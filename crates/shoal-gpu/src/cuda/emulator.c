@@ -1,4 +1,4 @@
-// A card that is a process: runs the programs of argon2id.cu on the processor, for tests.
+// An emulated card: a process running the programs of argon2id.cu on the processor, for tests.
 //
 // Reads requests from its input, carries them out one after the other, and answers on its output,
 // each answer behind its length. An address of the card is an address of this process.
@@ -13,11 +13,11 @@
 //
 // Each number has eight bytes, the least significant first. The 32 threads of a group are contexts
 // that take turns at every shuffle; a thread that shuffles at another line than the others ends the
-// process, as would leave a card's threads waiting forever. Behind every allocation lies a page
-// that nobody may touch.
+// process: a real card's threads would wait forever. Behind every allocation lies a page without
+// access.
 //
-// Arguments of the process: bytes of memory, and the number of the first answer to a read that
-// is changed in one bit (0 for none): a card that computes wrongly.
+// Arguments of the process: bytes of memory, and the number of the first wrong answer to a read
+// (0 for none). A card computing wrongly changes one bit of each answer from there on.
 
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -1,8 +1,9 @@
-//! A card that is a process, for tests: runs CUDA's programs on the processor, thread by thread.
+//! An emulated card for tests: a process running CUDA's programs on the processor, thread by
+//! thread.
 //!
-//! The programs are compiled by the machine's C compiler from the same text that NVRTC is given.
-//! The process is a card in the ways that matter to the host: its memory has an end, its addresses
-//! mean nothing here, requests are carried out later and in their order, and it can be lost.
+//! The machine's C compiler and NVRTC compile the same text. To the host, the process behaves as a
+//! card: memory has an end, addresses mean nothing in the host's own memory, requests are carried
+//! out later and in their order, and the card can be lost.
 
 use std::collections::HashMap;
 use std::io::{self, Read as _, Write as _};
@@ -49,7 +50,7 @@ impl EmulatedCard {
     /// The adapter.
     ///
     /// # Errors
-    /// Words that say why there is no emulated card: most often, no C compiler.
+    /// The reason in words for a missing emulated card: most often, no C compiler.
     pub fn adapter(&self) -> Result<Adapter, String> {
         program().as_ref().map_err(Clone::clone)?;
         Ok(Adapter {
@@ -62,7 +63,7 @@ impl EmulatedCard {
         })
     }
 
-    /// Ends the card's process: the card is lost, and cannot be opened until it is plugged in.
+    /// Ends the card's process: the card is lost, and opens again only after [`Self::plug_in`].
     pub fn unplug(&self) {
         self.state.is_unplugged.store(true, Relaxed);
         let mut processes = self.state.processes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -78,7 +79,7 @@ impl EmulatedCard {
     }
 }
 
-/// Opens the card and tries it out.
+/// Starts the card's process, and tries the card out.
 pub(crate) fn open(
     card: &EmulatedCard,
     adapter: &Adapter,
@@ -119,11 +120,11 @@ fn compile() -> Result<PathBuf, String> {
 const WATTS: u32 = 75;
 const WATTS_MIN: u32 = 10;
 
-/// The card's process, with a thread that writes to it and a thread that reads from it.
+/// The card's process, with one thread writing requests and one thread reading answers.
 #[derive(Debug)]
 struct Process {
     part_kib: u64,
-    /// Requests on their way. Closed with the process, that then ends.
+    /// Requests on their way. Dropping the sender closes the process's input, and the process ends.
     requests: Sender<Vec<u8>>,
     answers: Receiver<Vec<u8>>,
     /// Answers received and not taken yet, by number.
@@ -142,7 +143,7 @@ struct Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // A process that ended has no memory.
+        // An ended process has no memory to free.
         let _ = self.requests.send(request(b'F', &[self.address]));
     }
 }
@@ -171,7 +172,7 @@ impl Process {
         let mut stdin = child.stdin.take().expect("it is piped");
         let mut stdout = io::BufReader::new(child.stdout.take().expect("it is piped"));
         let mut processes = card.state.processes.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those of devices closed meanwhile have ended by themselves.
+        // Processes of devices closed meanwhile have ended by themselves.
         processes.retain_mut(|process| !matches!(process.try_wait(), Ok(Some(_))));
         processes.push(child);
         drop(processes);
@@ -208,7 +209,7 @@ impl Process {
         self.requests.send(request).map_err(|_| lost())
     }
 
-    /// Sends a request that has an answer, and returns the answer's number.
+    /// Sends a request with an answer, and returns the answer's number.
     fn ask(&mut self, request: Vec<u8>) -> Result<u64, GpuError> {
         self.send(request)?;
         self.asked += 1;

@@ -1,7 +1,7 @@
 //! NVIDIA's cards by NVIDIA's driver, loaded when devices are asked for, and not needed to build.
 //!
-//! Unverified: no card has run this module. The requests made of the driver are those of
-//! [`super::Cuda`], which an emulated card has carried out.
+//! Unverified: no card has run this module. An emulated card has carried out the same requests of
+//! [`super::Cuda`].
 
 #![allow(unsafe_code)] // launches, pinned memory, questions to the driver
 
@@ -46,7 +46,7 @@ pub(crate) fn adapters() -> Vec<Adapter> {
     (0..count)
         .filter_map(|ordinal| {
             let device = result::device::get(ordinal).ok()?;
-            // SAFETY: the device is one that the driver named just now.
+            // SAFETY: the driver named the device just now.
             let is_integrated = unsafe {
                 let kind = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_INTEGRATED;
                 result::device::get_attribute(device, kind)
@@ -70,7 +70,7 @@ pub(crate) fn adapters() -> Vec<Adapter> {
         .collect()
 }
 
-/// The newest CUDA that the driver knows, as people write it.
+/// The newest CUDA version known to the driver, as people write versions.
 fn version() -> String {
     let mut version = 0;
     // SAFETY: the driver is there, and writes one number.
@@ -82,7 +82,7 @@ fn version() -> String {
     }
 }
 
-/// Opens a device and tries it out.
+/// Opens a device, and compares its tags with our own kernels'.
 pub(crate) fn open(
     found: &Found,
     adapter: &Adapter,
@@ -106,9 +106,9 @@ struct Nvidia {
     power: Option<Power>,
     built: HashMap<Tuning, Programs>,
     chosen: Option<Tuning>,
-    /// Pinned memory of this process that no copy uses, by its length.
+    /// Pinned memory of this process without a copy under way, by length.
     spare: HashMap<usize, Vec<PinnedHostSlice<u8>>>,
-    /// Pinned memory that copies since the last read use.
+    /// Pinned memory of the copies since the last read.
     in_use: Vec<PinnedHostSlice<u8>>,
 }
 
@@ -190,7 +190,7 @@ impl Card for Nvidia {
     }
 
     fn write(&mut self, to: &mut CudaSlice<u8>, bytes: &[u8]) -> Result<(), GpuError> {
-        // All of the memory is written, so that pinned memory is taken in a few lengths only.
+        // Always the whole memory is written: pinned memory is then taken in a few lengths only.
         let mut pinned = self.pinned(to.len())?;
         pinned.as_mut_slice().map_err(failed)?[..bytes.len()].copy_from_slice(bytes);
         self.stream.memcpy_htod(&pinned, to).map_err(failed)?;
@@ -278,7 +278,7 @@ impl Card for Nvidia {
     }
 }
 
-/// An id as the management library writes it: `GPU-` and the bytes in groups.
+/// A card's id in the management library's form: `GPU-` and the bytes in groups.
 fn uuid_text(bytes: &[u8; 16]) -> String {
     let mut text = "GPU".to_owned();
     for (place, byte) in bytes.iter().enumerate() {
@@ -288,7 +288,7 @@ fn uuid_text(bytes: &[u8; 16]) -> String {
     text
 }
 
-/// The driver has no wait with a limit: it is asked this often.
+/// The driver has no wait with a limit: the time between two questions to the driver.
 const WAIT_STEP: Duration = Duration::from_micros(200);
 
 #[cfg(test)]
@@ -297,7 +297,7 @@ mod tests {
 
     use std::io::{self, Write as _};
 
-    /// Past the capture of what passing tests print.
+    /// Past the capture of passing tests.
     fn say(words: &str) {
         writeln!(io::stderr(), "{words}").expect("stderr is open");
     }

@@ -1,4 +1,4 @@
-//! What a card draws, and how much at most: by NVIDIA's management library, where there is one.
+//! A card's power, drawn and at most, by NVIDIA's management library where the library is there.
 
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
@@ -15,7 +15,7 @@ pub(super) struct Power {
 }
 
 impl Power {
-    /// The card with this id; `None` without the library, or where it does not know the card.
+    /// The card with this id; `None` without the library, or for a card unknown to the library.
     pub(super) fn of(uuid: String) -> Option<Self> {
         let this = Self { nvml: Nvml::init().ok()?, uuid, before: None };
         this.device().ok()?;

@@ -1,4 +1,4 @@
-//! Which programs a card is fastest with: tried while the card works, and kept in a file.
+//! A card's fastest programs: tried while the card works, and kept in a file.
 //!
 //! Every candidate computes the same tags, so hashes under way do not notice a change.
 
@@ -52,7 +52,7 @@ const TURNS: u32 = 3;
 /// Tries the candidates in turn.
 #[derive(Debug)]
 pub(crate) struct Tuner {
-    /// The candidate whose turn it is, and its launches counted.
+    /// The candidate on trial, and the candidate's launches counted.
     now: usize,
     launches: u32,
     turns: u32,
@@ -103,7 +103,7 @@ impl Tuner {
 
 /// Lines of the file at most: the oldest go first.
 const LINES_MAX: usize = 64;
-/// Bytes of a file that is read at all.
+/// Most bytes of a file of results: a longer file counts as empty.
 const FILE_BYTES_MAX: u64 = 1 << 16;
 
 /// The tuning kept for a key.
@@ -138,7 +138,7 @@ pub(crate) fn remember(
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    // Two processes that end at once leave one of the two results, and never half a file.
+    // Two processes ending at once leave one of the two results, and never half a file.
     let beside = path.with_extension(format!("{}.new", std::process::id()));
     fs::write(&beside, lines[first..].join("\n") + "\n")?;
     fs::rename(&beside, path)

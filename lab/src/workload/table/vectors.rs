@@ -18,7 +18,7 @@ use crate::workload::{Bench, Context, sampler};
 const DIMENSIONS: usize = 256;
 /// The numbers behind the elements: each vector is a sum of so many directions.
 const DIRECTIONS: usize = 16;
-/// Vectors to search with, never those of a row.
+/// Vectors to search with: none of them is a row's.
 const QUERIES: u64 = 200;
 const TEXT: &str = "21,528 vectors of 256 floats about 200 centres in 16 directions";
 
@@ -154,7 +154,7 @@ impl Kind {
     }
 }
 
-/// The numbers of a part of each row, and the floats; those to search with first.
+/// Part number and floats of each row, after the vectors to search with.
 fn vectors(cx: &Context) -> Vec<(i64, Vec<u8>)> {
     let mut random = Random::new(cx.seed);
     let mut numbers =

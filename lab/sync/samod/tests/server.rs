@@ -27,7 +27,7 @@ fn shoal() -> PathBuf {
     env::var_os("SHOAL").map_or(built, PathBuf::from)
 }
 
-/// A server that is killed when dropped.
+/// A server, killed when dropped.
 struct Server(Child);
 
 impl Server {
@@ -107,7 +107,7 @@ fn keys(handle: &DocHandle) -> Vec<String> {
     handle.with_document(|document| document.keys(ROOT).collect())
 }
 
-/// Waits until the server has said that everything of a document is there, and so durable.
+/// Waits until the server has acknowledged every change of a document as durable.
 async fn acknowledged(handle: &DocHandle, dialled: &DialerHandle) {
     let connection = async {
         while dialled.connection_id().is_none() {
@@ -129,7 +129,7 @@ async fn has(handle: &DocHandle, key: &str) {
     timeout(Duration::from_secs(30), there).await.unwrap_or_else(|_| panic!("{key} in time"));
 }
 
-/// Runs `shoal` on the file that is being served; gives its stdout.
+/// Runs `shoal` on the served file, and gives its stdout.
 fn run(folder: &Path, args: &[&str]) -> String {
     let output = Command::new(shoal()).args(args).current_dir(folder).output().expect("it starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -145,7 +145,7 @@ async fn both_directions_through_a_restart() {
     let (one, one_dialled) = client(port).await;
     let (other, other_dialled) = client(port).await;
 
-    // One makes a document, the other one finds it, and both write.
+    // One client makes a document, the other one finds the document, and both write.
     let ours = one.create(Automerge::new()).await.expect("it runs");
     put(&ours, "by one", 1);
     acknowledged(&ours, &one_dialled).await;
@@ -164,7 +164,8 @@ async fn both_directions_through_a_restart() {
     has(&ours, "by shoal").await;
     has(&theirs, "by shoal").await;
 
-    // Killed; both write while it is away; it comes back, and a stranger reads everything.
+    // The server is killed; both clients write meanwhile; the server comes back, and a stranger
+    // reads everything.
     drop(server);
     put(&ours, "while away: one", 4);
     put(&theirs, "while away: the other", 5);
