@@ -1,7 +1,7 @@
 //! `shoal_text`, FTS3: any bytes as roots, nodes, sizes and totals of a table, asked by any query
 //! with every function.
 //!
-//! The input: a byte that chooses the table, then parts with their lengths before them (two bytes,
+//! The input: a byte to choose the table, then parts with their lengths before them (two bytes,
 //! little-endian): the query, the roots of two segments, totals, sizes, and nodes 1, 2, 3 and on.
 #![no_main]
 
@@ -19,7 +19,7 @@ const TABLES: [&str; 4] = [
     "fts4(a, b, content='', tokenize=unicode61)",
 ];
 
-/// Shadow tables made before the table that they belong to, so that they are written as any table.
+/// Shadow tables made before their table, to be written as any table.
 const SETUP: &str = "
     CREATE TABLE t_content(docid INTEGER PRIMARY KEY, c0a, c1b);
     CREATE TABLE t_segments(blockid INTEGER PRIMARY KEY, block BLOB);

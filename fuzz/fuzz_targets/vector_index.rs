@@ -18,7 +18,7 @@ const SETUP: &str = "
     CREATE VIRTUAL TABLE i USING vec_index(v, e, m=4);
 ";
 
-/// The columns with bytes to be changed; those of the index come first.
+/// The columns with bytes to be changed; columns of the index come first.
 const COLUMNS: [(&str, &str); 9] = [
     ("i_nodes", "node"),
     ("i_nodes", "node"),

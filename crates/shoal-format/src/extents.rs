@@ -87,7 +87,8 @@ fn under_child(
     has_child.then_some(4 + rest(bytes, at + 4)?)
 }
 
-/// The size of a separator's rowid of at most eight bytes, unless the page ends right behind it.
+/// The size of a separator's rowid of at most eight bytes, unless the page ends right behind the
+/// rowid.
 #[inline(always)]
 fn separator_rowid_size(bytes: &[u8], at: usize) -> Option<usize> {
     let ends = !word_at(bytes, at)? & TOP_BITS;
@@ -129,7 +130,7 @@ mod tests {
         }
     }
 
-    /// A cell of an interior page whose child is page 0 is a fault, as it is for one cell alone.
+    /// A cell of an interior page whose child is page 0 is a fault, as by `cell_extent`.
     #[test]
     fn a_cell_without_a_child_is_a_fault() {
         for (kind, cell) in [

@@ -446,7 +446,7 @@ pub(crate) fn term_bounds(
     (first, last)
 }
 
-/// A rowid as an `INTEGER PRIMARY KEY` takes one: texts and reals that are whole numbers, too.
+/// A rowid as an `INTEGER PRIMARY KEY` takes one: texts and reals of whole numbers, too.
 pub(crate) fn rowid_of(value: &Value) -> Option<i64> {
     let whole = |number: f64| {
         let is_whole = number.fract() == 0.0 && number.abs() < 9_223_372_036_854_775_808.0;
@@ -456,7 +456,7 @@ pub(crate) fn rowid_of(value: &Value) -> Option<i64> {
         Value::Int(number) => Some(*number),
         Value::Real(number) => whole(*number),
         Value::Text(bytes) => {
-            // SQLite's spaces: those of ASCII, the vertical tab among them.
+            // SQLite's spaces: the spaces of ASCII with the vertical tab.
             let text = std::str::from_utf8(bytes).ok()?;
             let text = text.trim_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);
             text.parse().ok().or_else(|| whole(text.parse().ok()?))

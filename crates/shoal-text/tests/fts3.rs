@@ -1,4 +1,4 @@
-//! Tables of FTS3 and FTS4 that SQLite wrote at random: the same questions to both engines.
+//! Tables of FTS3 and FTS4 written by SQLite at random: the same questions to both engines.
 //!
 //! `SHOAL_FTS_CASES=N` runs N tables of each kind.
 
@@ -108,7 +108,7 @@ fn compare(
             same(theirs, ours, &format!("SELECT a, docid FROM t WHERE docid = {docid}"), what);
         }
         same(theirs, ours, "SELECT snippet(t), offsets(t), matchinfo(t) FROM t LIMIT 3", what);
-        // SQLite asks for the language before the row, which external content need not have.
+        // SQLite asks for the language before the row, though external content may lack the row.
         if language {
             same(theirs, ours, "SELECT docid, l FROM t", what);
         }
@@ -165,7 +165,7 @@ fn terms_and_whole_indexes_are_sqlites() {
             "WHERE term BETWEEN 'q' AND 'w3' AND languageid = 2",
             "WHERE documents > 5 ORDER BY term DESC, col",
         ] {
-            // It also takes descending doclists for ascending ones.
+            // SQLite's check also takes descending doclists for ascending ones.
             let is_known = !has_prefixes || !condition.contains("languageid");
             if is_known && !options.contains("order=desc") {
                 same(&theirs, &mut ours, &format!("SELECT * FROM terms {condition}"), what);

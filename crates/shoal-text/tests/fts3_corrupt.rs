@@ -1,4 +1,4 @@
-//! Bytes of FTS3 tables that no index wrote: an error or an answer, never a panic or a loop.
+//! Damaged bytes in FTS3 tables: an error or an answer, never a panic or a loop.
 //!
 //! `SHOAL_FTS_CASES=N` runs N mutations of each kind of table.
 
@@ -89,7 +89,7 @@ fn mutate(theirs: &rusqlite::Connection, dice: &mut Dice) {
     drop(rows);
 }
 
-/// Asks everything that reads an index.
+/// Asks by all ways to read an index.
 fn ask_all(ours: &mut Connection, queries: &[String], counts: &mut Counts) {
     let begin = Instant::now();
     for sql in queries {
@@ -172,14 +172,14 @@ fn mutated_blobs_are_faults_or_answers() {
 fn drop_to(path: &Path, whole: &[u8]) {
     let mut bytes = whole.to_vec();
     let now = std::fs::read(path).unwrap();
-    // The change counter goes on, so that nobody's cache is taken for the file.
+    // The change counter goes on: nobody takes an old cache for the file.
     let counter = u32::from_be_bytes(now[24..28].try_into().unwrap()).wrapping_add(1);
     bytes[24..28].copy_from_slice(&counter.to_be_bytes());
     bytes[92..96].copy_from_slice(&counter.to_be_bytes());
     std::fs::write(path, bytes).unwrap();
 }
 
-/// Files of SQLite's own tests with damaged FTS3 tables. What both engines answer is equal.
+/// Files of SQLite's own tests with damaged FTS3 tables. Answers of both engines are equal.
 #[test]
 fn damaged_files_answer_or_are_told() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/corrupt");

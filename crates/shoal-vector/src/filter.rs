@@ -95,7 +95,7 @@ impl Filter {
     /// The rows of a block true to the conditions on rowids and metadata; `None` for all.
     ///
     /// # Errors
-    /// Those of `metadata`, which gives a column of the block.
+    /// The errors of `metadata`, a function from a column's number to the column of the block.
     pub(crate) fn rows(
         &self,
         block: &Block,

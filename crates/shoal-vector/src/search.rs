@@ -123,7 +123,7 @@ fn search_block(
 pub(crate) struct Resident {
     state: u64,
     pub(crate) blocks: Vec<Block>,
-    /// The bytes of the vectors and of what lies beside.
+    /// The bytes of the blocks: vectors, rowids and squares.
     pub(crate) bytes: u64,
     /// Columns of metadata asked for so far, by column and block.
     metadata: Mutex<FxHashMap<(usize, usize), Arc<Metadata>>>,
@@ -158,7 +158,7 @@ impl Resident {
     }
 }
 
-/// The copies of a table's vector columns, one for each, and what is known of the indexes.
+/// The copies of a table's vector columns, one for each, and the states of the indexes.
 #[derive(Debug, Default)]
 pub(crate) struct Residents {
     columns: Vec<Mutex<Option<Arc<Resident>>>>,
@@ -173,7 +173,7 @@ impl Residents {
         }
     }
 
-    /// What is known of an index.
+    /// The state of an index.
     pub(crate) fn index(&self, place: usize) -> &IndexState {
         &self.indexes[place]
     }

@@ -1,4 +1,4 @@
-//! Rows of a table: all of them, one of them, or those of a query.
+//! Rows of a table: all rows, one row, or the rows of a query.
 
 use shoal_sql::{Error, IndexChoice, TableReads, Value, VirtualCursor};
 
@@ -20,7 +20,7 @@ pub(super) struct Fts3Cursor {
     to: i64,
     language: i64,
     docid: i64,
-    /// The row's columns: `Some(None)` of a row that the content table lacks.
+    /// The row's columns: `Some(None)` of a row missing from the content table.
     document: Option<Option<Vec<Value>>>,
     info: Option<MatchInfo>,
 }

@@ -1,4 +1,4 @@
-//! What `CREATE VIRTUAL TABLE ... USING fts3(...)` and `fts4(...)` said.
+//! The arguments of `CREATE VIRTUAL TABLE ... USING fts3(...)` and `fts4(...)`.
 
 use super::tokenize::Tokenizer;
 use crate::error::{Error, Result};
@@ -15,7 +15,7 @@ pub(super) struct Definition {
     pub(super) database: String,
     pub(super) is_fts4: bool,
     pub(super) columns: Vec<String>,
-    /// For each column: its texts are in no index.
+    /// For each column: true where the column's texts are in no index.
     pub(super) unindexed: Vec<bool>,
     /// Bytes of the prefixes in the indexes behind the first.
     pub(super) prefixes: Vec<usize>,
@@ -26,7 +26,7 @@ pub(super) struct Definition {
     pub(super) content: Content,
     /// The column of the content table, or the name of the hidden column of ours.
     pub(super) language: Option<String>,
-    /// The function that stored texts pass through.
+    /// The function to make a text of stored bytes.
     pub(super) uncompress: Option<String>,
     pub(super) tokenizer: Tokenizer,
 }
@@ -174,7 +174,7 @@ fn after_tokenize(argument: &str) -> Option<&str> {
     is_tokenize.then(|| &rest[separator.len_utf8()..])
 }
 
-/// Lengths of `prefix='1,3'`; those of 0 count for nothing.
+/// Lengths of `prefix='1,3'`; lengths of 0 count for nothing.
 fn prefixes(text: Option<&str>) -> Result<Vec<usize>> {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(Vec::new()) };
     let wrong = || fault(format!("error parsing prefix parameter: {text}"));
@@ -202,7 +202,7 @@ fn column_name(text: &str) -> String {
     next_word(text).map_or_else(String::new, |(word, _)| unquoted(word))
 }
 
-/// The next word or quoted text, quotes included, and what is behind.
+/// The next word or quoted text, quotes included, and the text behind.
 pub(super) fn next_word(text: &str) -> Option<(&str, &str)> {
     let begin = text.find(|letter: char| is_word(letter) || "'\"`[".contains(letter))?;
     let text = &text[begin..];

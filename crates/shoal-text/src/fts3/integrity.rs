@@ -1,4 +1,4 @@
-//! Compares an index with the texts it was made of.
+//! Compares an index with the indexed texts.
 
 use std::hash::{Hash, Hasher};
 

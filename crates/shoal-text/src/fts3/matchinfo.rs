@@ -10,14 +10,15 @@ pub(super) const DEFAULT: &[u8] = b"pcx";
 /// Numbers of a result at most.
 const NUMBERS_MAX: usize = 1 << 22;
 
-/// The numbers of the row before, for a format: those of the whole table stay as they are.
+/// The numbers of the row before, for a format: numbers of the whole table stay as they are.
 #[derive(Debug)]
 pub(super) struct MatchInfo {
     format: Vec<u8>,
     numbers: Vec<u32>,
 }
 
-/// How many numbers a letter stands for; `None` for one that the table cannot answer.
+/// How many numbers a letter stands for; `None` for a letter without a meaning in the
+/// table.
 fn size(store: &Store<'_, '_>, letter: u8, phrases: usize) -> Option<usize> {
     let definition = store.definition;
     let columns = definition.columns.len();
@@ -34,10 +35,10 @@ fn size(store: &Store<'_, '_>, letter: u8, phrases: usize) -> Option<usize> {
     })
 }
 
-/// The numbers of the row that a search stands on.
+/// The numbers of the current row of a search.
 ///
 /// # Errors
-/// Letters that the table does not know, in SQLite's words; damaged rows.
+/// Letters unknown to the table, in SQLite's words; damaged rows.
 pub(super) fn matchinfo(
     store: &Store<'_, '_>,
     search: &mut Search,
@@ -105,7 +106,7 @@ pub(super) fn matchinfo(
     Ok(known.numbers.iter().flat_map(|number| number.to_ne_bytes()).collect())
 }
 
-/// The number of documents, and the bytes behind it.
+/// The number of documents, and the bytes behind the number.
 fn totals(store: &Store<'_, '_>) -> Result<(u64, Vec<u8>)> {
     let bytes = store.totals()?;
     let mut rest = bytes.as_slice();

@@ -44,7 +44,7 @@ const LANGUAGE: i32 = 0x1_0000;
 const FROM: i32 = 0x2_0000;
 const TO: i32 = 0x4_0000;
 
-/// The functions that take a table as their first argument, by number.
+/// The functions with a table as their first argument, by number.
 const FUNCTIONS: [&str; 4] = ["snippet", "offsets", "optimize", "matchinfo"];
 /// Endings of shadow tables; not every table has all of them.
 const SHADOWS: [&str; 5] = ["content", "docsize", "segdir", "segments", "stat"];
@@ -112,7 +112,7 @@ impl Fts3Table {
         Error::of_function(format!("{what}: {} tables are read-only", self.definition.module()))
     }
 
-    /// The table's shadow tables among those of the schema.
+    /// The endings of the table's shadow tables in the schema.
     fn suffixes(&self, schema: &Schema) -> Vec<&'static str> {
         let own = SHADOWS.into_iter().filter(|&suffix| {
             let name = format!("{}_{suffix}", self.definition.name);
@@ -123,7 +123,7 @@ impl Fts3Table {
     }
 }
 
-/// The columns that `SELECT *` of a content table has.
+/// The columns of `SELECT *` from a content table.
 fn columns_of(schema: &Schema, name: &str) -> crate::Result<Vec<String>> {
     match schema.object(name) {
         Some(Object::Table(table)) => {

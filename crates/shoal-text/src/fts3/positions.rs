@@ -1,4 +1,4 @@
-//! Positions of a term or a phrase in one document, and what phrases and `NEAR` make of them.
+//! Positions of a term or a phrase in one document, joined by phrases and by `NEAR`.
 //!
 //! A list in the file: for each column with positions the byte 1 and the column's number (left out
 //! for column 0), then differences of positions, 2 added to each; the byte 0 ends the list and is
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 /// Positions of a column lie below this bound, and columns too.
 const BOUND: u64 = 0x7fff_ffff;
 
-/// A column and a position in it, in the order of the list.
+/// A column, and a position in the column; ordered as in the list.
 pub(super) type Place = (u32, u32);
 
 /// Decodes a list; `docid` and the number of columns are for faults.
@@ -63,7 +63,7 @@ pub(super) fn encode(places: &[Place], out: &mut Vec<u8>) {
     }
 }
 
-/// Length of the list at the front of a doclist, without the byte that ends it; `None` where the
+/// Length of the list at the front of a doclist, without the final byte 0; `None` where the
 /// doclist ends within the list.
 pub(super) fn length(bytes: &[u8]) -> Option<usize> {
     let mut continues = false;
@@ -76,7 +76,7 @@ pub(super) fn length(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// Keeps the places of `right` that lie exactly `distance` behind one of `left`.
+/// Keeps the places of `right` exactly `distance` behind a place of `left`.
 pub(super) fn follow(left: &[Place], right: &mut Vec<Place>, distance: u32) {
     let mut at = 0;
     right.retain(|&(column, position)| {

@@ -22,7 +22,7 @@ struct Doc {
     end: usize,
 }
 
-/// What a phrase wants of a term's positions.
+/// The positions of a term wanted by a phrase.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Filter {
     pub(super) column: Option<usize>,
@@ -49,7 +49,7 @@ impl<'b> Doclist<'b> {
         let (structure, place) = self.origin;
         let fault = |why| Error::corrupt(structure, place, why);
         if self.is_begun {
-            // Zeros behind a list are what is left of a longer one.
+            // Zeros behind a list are left from a longer list.
             let zeros = self.rest.iter().take_while(|&&byte| byte == 0).count();
             self.rest = &self.rest[zeros..];
             if self.rest.is_empty() {
@@ -185,7 +185,7 @@ impl Postings {
         Ok(whole)
     }
 
-    /// Keeps the documents, and the positions in them, that lie `distance` behind those of `left`.
+    /// Keeps the positions `distance` behind a position of `left`, and their documents.
     pub(super) fn follow(self, left: &Postings, distance: u32, columns: usize) -> Result<Postings> {
         let mut kept = Postings::default();
         let (mut places, mut before) = (Vec::new(), Vec::new());

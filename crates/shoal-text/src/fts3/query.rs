@@ -1,6 +1,6 @@
 //! FTS3's query language: a text into a tree.
 //!
-//! Two grammars exist. The enhanced one, with `AND`, `NOT` and parentheses, is what SQLite speaks
+//! Two grammars exist. SQLite speaks the enhanced one, with `AND`, `NOT` and parentheses,
 //! when built with `SQLITE_ENABLE_FTS3_PARENTHESIS`, as nearly all builds are. In the standard one
 //! `AND` and `NOT` are words, `-word` excludes, and `OR` binds more tightly than the `AND` between
 //! words.
@@ -44,7 +44,7 @@ pub(super) struct Phrase {
     pub(super) column: Option<usize>,
 }
 
-/// What joins two nodes, in the order of binding strength.
+/// Operators between two nodes, in the order of binding strength.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Join {
     Near(u64),
@@ -62,7 +62,8 @@ pub(super) enum Kind {
     Join(Join, Id, Id),
 }
 
-/// A parsed query. Phrases are numbered from left to right, those to the right of a `NOT` left out.
+/// A parsed query. Phrases are numbered from left to right, without the phrases to
+/// the right of a `NOT`.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     pub(super) nodes: Vec<Kind>,
@@ -88,7 +89,7 @@ struct Parser<'q> {
 /// A part of a text.
 enum Next {
     Node(Id),
-    /// A term that `-` excludes.
+    /// A term excluded by `-`.
     Excluded(Id),
     /// Something without terms.
     Nothing,
@@ -382,7 +383,7 @@ impl Parser<'_> {
         self.drafts[split].1 = Some(operator);
     }
 
-    /// Small for operators that bind tightly.
+    /// Small for tightly binding operators.
     fn strength(&self, node: Id) -> u8 {
         let Draft::Join { join, .. } = &self.drafts[node].0 else { return 0 };
         match (join, self.syntax) {

@@ -1,8 +1,8 @@
 //! The rows of a query, and the places of its phrases in a row.
 //!
-//! Nodes of the tree step from document to document as SQLite's do. Which places of a phrase a row
-//! shows, and which documents `matchinfo` counts, depends on the document that a node stands on:
-//! a phrase below `OR` may be ahead of the row, `NEAR` drops places as it is asked.
+//! Nodes of the tree step from document to document as SQLite's do. The places of a phrase shown
+//! by a row, and the documents counted by `matchinfo`, depend on the current document of a node:
+//! a phrase below `OR` may be ahead of the row, each test of `NEAR` drops places.
 
 use rustc_hash::FxHashMap;
 
@@ -49,14 +49,14 @@ enum State {
 struct PhraseState {
     terms: usize,
     column: Option<usize>,
-    /// Number among the phrases that a row shows.
+    /// Number among the phrases shown by a row.
     number: usize,
     postings: Postings,
     /// Documents already passed, in the order of the rows.
     passed: usize,
     current: Current,
-    /// What `NEAR` left of the places in documents, by their place in the postings. SQLite drops
-    /// places where it read them, and meets a document without them from then on.
+    /// The places in documents left by `NEAR`, by the documents' place in the postings. SQLite
+    /// drops places from the doclist in memory, and meets a document without them from then on.
     trimmed: FxHashMap<usize, Vec<Place>>,
     /// SQLite reads the doclist piece by piece, until something starts the phrase anew.
     is_incremental: bool,
@@ -64,7 +64,7 @@ struct PhraseState {
     is_loaded: bool,
 }
 
-/// The places of the document that a phrase stands on.
+/// The places in the current document of a phrase.
 #[derive(Debug)]
 enum Current {
     Nothing,
@@ -79,16 +79,16 @@ pub(super) struct RowPhrase {
     pub(super) places: Vec<Place>,
 }
 
-/// A phrase that stands on the row's document.
+/// A phrase whose current document is the row's.
 pub(super) struct Hits {
     pub(super) number: usize,
-    /// The only column that the phrase is sought in.
+    /// The only column searched for the phrase.
     pub(super) column: Option<usize>,
     pub(super) places: Vec<Place>,
 }
 
 impl PhraseState {
-    /// The places in a document that `NEAR` left.
+    /// The places in a document left by `NEAR`.
     fn stored(&self, at: usize, columns: usize, out: &mut Vec<Place>) -> Result<()> {
         match self.trimmed.get(&at) {
             Some(kept) => {
@@ -167,7 +167,7 @@ impl Search {
         self.columns
     }
 
-    /// The phrases that a row shows, from left to right: none to the right of a `NOT`.
+    /// The phrases shown by a row, from left to right: none to the right of a `NOT`.
     pub(super) fn shown(&self) -> Vec<Id> {
         let mut found = Vec::new();
         let mut waiting: Vec<Id> = self.root.into_iter().collect();
@@ -286,7 +286,7 @@ impl Search {
         Ok(())
     }
 
-    /// Which of two nodes stands first in the order of rows; both on the same document.
+    /// The first of two nodes in the order of rows, both where they stand on one document.
     fn least(&self, left: Id, right: Id) -> (bool, bool) {
         let (left, right) = (&self.nodes[left], &self.nodes[right]);
         if right.is_end || !left.is_end && self.is_before(left.docid, right.docid) {
@@ -350,7 +350,7 @@ impl Search {
         found
     }
 
-    /// Drops places that are not near those of the neighbours; false where a phrase has none left.
+    /// Drops places far from all places of a neighbour; false where a phrase has none left.
     fn trim(&mut self, top: Id) -> Result<bool> {
         let phrases = self.near_phrases(top);
         let count = phrases.len();
@@ -385,7 +385,7 @@ impl Search {
         Ok(true)
     }
 
-    /// The places in the document that a phrase stands on.
+    /// The places in the current document of a phrase, after `NEAR`.
     fn current(&self, id: Id) -> Result<Vec<Place>> {
         let mut places = Vec::new();
         if let State::Phrase(phrase) = &self.nodes[id].state {
@@ -442,7 +442,7 @@ impl Search {
         }
         let phrases = self.near_phrases(near);
         if phrase.is_incremental {
-            // SQLite goes through all documents of the group anew, up to where it stands.
+            // SQLite goes through all documents of the group anew, up to the current one.
             for &(id, _) in &phrases {
                 let node = &mut self.nodes[id];
                 if let State::Phrase(phrase) = &mut node.state {
@@ -509,8 +509,8 @@ impl Search {
         Ok(found)
     }
 
-    /// Hits of a phrase over all documents, for each column. Of phrases in `NEAR` those count that
-    /// stay when the whole query is asked of a document, the rest of it where it stands.
+    /// Hits of a phrase over all documents, for each column. Hits of a phrase in `NEAR` count if
+    /// they stay when the whole query is asked of a document, nodes outside the `NEAR` unmoved.
     ///
     /// # Errors
     /// Damaged position lists; an interrupted statement.

@@ -2,9 +2,9 @@
 //!
 //! A node begins with its height. A leaf has height 0, then terms in ascending order: bytes shared
 //! with the term before, length and bytes of the rest, length and bytes of the doclist; nothing is
-//! shared by the first, so that its first number is the height. Other nodes have the number of
-//! their first child in `%_segments`, then terms without doclists between that child and those with
-//! the numbers behind.
+//! shared by the first term: a leaf's first number is the height. Other nodes have the number of
+//! their first child in `%_segments`, then terms without doclists, each between two children;
+//! children have consecutive numbers.
 
 use super::postings::{Filter, Origin, Postings};
 use super::store::{Segment, Store};
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 /// Height of a tree at most.
 const HEIGHT_MAX: u64 = 48;
 
-/// A leaf's terms on their way, and those of the leaves behind.
+/// A leaf's terms on their way, then the terms of the leaves behind.
 struct Terms<'s> {
     segment: &'s Segment,
     node: Vec<u8>,
@@ -28,7 +28,7 @@ struct Terms<'s> {
 }
 
 impl<'s> Terms<'s> {
-    /// The terms from the leaf with `from` on; of that leaf alone where one term is sought.
+    /// The terms from the leaf with `from` on; of one leaf alone where one term is sought.
     fn open(
         store: &Store<'_, '_>,
         segment: &'s Segment,
@@ -104,7 +104,7 @@ impl<'s> Terms<'s> {
     }
 }
 
-/// The leaf of a segment that may hold a term.
+/// The only leaf of a segment where a term can stand.
 fn leaf(store: &Store<'_, '_>, segment: &Segment, term: &[u8]) -> Result<i64> {
     let mut block = Vec::new();
     let (mut node, mut origin): (&[u8], Origin) =
@@ -241,7 +241,7 @@ fn all(
     })
 }
 
-/// The documents with a term, or with any term that begins with it.
+/// The documents with a term, or with any term beginning with a prefix.
 ///
 /// # Errors
 /// As [`scan`].

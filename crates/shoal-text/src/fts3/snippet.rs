@@ -28,7 +28,7 @@ struct Fragment {
     column: usize,
     /// First token.
     position: i64,
-    /// Bits of phrases with places in it.
+    /// Bits of phrases with places in the part.
     covered: u64,
     /// Bits of tokens to be marked.
     marked: u64,
@@ -38,7 +38,7 @@ struct Fragment {
 struct Track {
     terms: usize,
     positions: Vec<i64>,
-    /// The first place behind the window, and the first one in it.
+    /// The first place behind the window, and the first one within.
     head: Option<usize>,
     tail: Option<usize>,
 }
@@ -76,7 +76,7 @@ pub(super) fn snippet(
     texts: &[Option<Vec<u8>>],
     wanted: &Snippet<'_>,
 ) -> Result<Option<Vec<u8>>> {
-    // As in SQLite, which asks twice: the first time may start phrases anew.
+    // SQLite asks twice, too: the first time may start phrases anew.
     phrases(store, search)?;
     let phrases = phrases(store, search)?;
     let mut fragments: Vec<Fragment> = Vec::new();
@@ -169,7 +169,7 @@ fn fragment(
     }
 }
 
-/// Moves a fragment so that its marks are in the middle, as far as the text reaches.
+/// Moves a fragment until the marks are in the middle, as far as the text reaches.
 fn shift(store: &Store<'_, '_>, text: &[u8], length: i64, fragment: &mut Fragment) {
     if fragment.marked == 0 {
         return;
@@ -265,7 +265,7 @@ pub(super) fn offsets(
     let mut out = String::new();
     for (column, text) in texts.iter().enumerate() {
         let Some(text) = text else { continue };
-        // A term's places: those of its phrase's last term, so many tokens before.
+        // A term's places: the places of its phrase's last term, so many tokens before.
         let mut places: Vec<(i64, usize)> = Vec::new();
         let mut number = 0;
         for phrase in &phrases {

@@ -9,7 +9,7 @@ use super::definition::{Content, Definition};
 use crate::error::{Error, Result};
 use crate::module::rows::{quoted, seek_near, seek_once, to_storage, with_rows};
 
-/// Segments are this many levels of one index apart from those of the next.
+/// The number of levels of one index; the levels of the next index follow.
 const LEVELS: i64 = 1024;
 /// Rowids of another program's table are asked for this many at a time.
 const ROWIDS: i64 = 256;
@@ -23,7 +23,7 @@ pub(super) struct Shadows {
     segdir: ShadowTable,
     sizes: Option<ShadowTable>,
     stat: Option<ShadowTable>,
-    /// `%_content`, and the places of our columns and of the language in it.
+    /// `%_content`, with the places of our columns and of the language.
     content: Option<(ShadowTable, Vec<usize>, Option<usize>)>,
 }
 
@@ -58,7 +58,7 @@ impl Shadows {
             }
             _ => None,
         };
-        // `%_stat` is FTS4's; merges that were asked for made one beside some FTS3 tables.
+        // `%_stat` is FTS4's; the command `merge` made one beside some FTS3 tables.
         let stat = if definition.is_fts4 { Some(shadow("stat")?) } else { None };
         let sizes = if definition.has_sizes { Some(shadow("docsize")?) } else { None };
         let (segments, segdir) = (shadow("segments")?, shadow("segdir")?);

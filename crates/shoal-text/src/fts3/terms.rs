@@ -90,7 +90,7 @@ impl VirtualTable for TermsTable {
     }
 
     fn best_index(&self, request: &IndexRequest<'_>) -> Result<Option<IndexChoice>, Error> {
-        // Letters of what is taken: `=`, `>`, `<` of a term, `l` for the language.
+        // Letters of the conditions taken: `=`, `>`, `<` of a term, `l` for the language.
         let (mut equal, mut from, mut to, mut language) = (None, None, None, None);
         for (place, constraint) in request.constraints.iter().enumerate() {
             match (constraint.column, constraint.op) {

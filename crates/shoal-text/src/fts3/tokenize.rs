@@ -14,7 +14,7 @@ const STEMMED: std::ops::RangeInclusive<usize> = 3..=20;
 /// Maker of tokens.
 #[derive(Debug)]
 pub(super) enum Tokenizer {
-    /// Bytes that separate words: those of ASCII without letters and digits, or chosen ones.
+    /// Bytes between words: all of ASCII but letters and digits, or chosen ones.
     Simple([bool; 128]),
     /// Stems of words.
     Porter,
@@ -80,7 +80,7 @@ impl Tokenizer {
     }
 }
 
-/// Runs of bytes that are no separators, until the sink wants no more.
+/// Runs of bytes without separators, until the sink wants no more.
 fn words(
     text: &[u8],
     is_separator: impl Fn(u8) -> bool,
@@ -100,7 +100,7 @@ fn words(
     }
 }
 
-/// Replaces `out` by the stem of an English word; other words lose what is between their ends.
+/// Replaces `out` by the stem of an English word; other words lose the bytes between their ends.
 fn stem_or_cut(word: &[u8], out: &mut Vec<u8>) {
     if STEMMED.contains(&word.len()) && word.iter().all(u8::is_ascii_alphabetic) {
         porter::stem(word, true, out);
@@ -140,7 +140,7 @@ fn unicode(arguments: &[String]) -> Result<Tokenizer> {
             "remove_diacritics" if matches!(value, "0" | "1" | "2") => None,
             _ => return Err(refused()),
         };
-        // A character of ASCII in both lists changes sides here; in FTS5 the last list has it.
+        // A character of ASCII in both lists changes sides here; in FTS5 the last list wins.
         let keeps = |letter: &char| {
             wanted.is_none_or(|is| !letter.is_ascii() || letter.is_ascii_alphanumeric() == is)
         };

@@ -1,4 +1,4 @@
-//! Tables of FTS3 and FTS4: files that SQLite wrote, the same questions to both engines.
+//! Tables of FTS3 and FTS4: files written by SQLite, the same questions to both engines.
 
 use std::path::Path;
 use std::sync::Arc;

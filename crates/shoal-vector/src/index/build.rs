@@ -28,7 +28,7 @@ fn shuffled(count: usize) -> Vec<u32> {
 /// Links the nodes of a graph, all in memory and none with links yet.
 ///
 /// # Errors
-/// Those of `check`, asked before each batch.
+/// The errors of `check`, asked before each batch.
 pub(crate) fn build(
     index: &Index,
     graph: &mut Graph,

@@ -14,7 +14,7 @@ const SLACK: f32 = 1.3;
 /// How many of a deleted node's neighbours each other one is compared with.
 const REPAIRS: usize = 8;
 
-/// Takes from candidates, the nearest first, those no taken one stands before; at most `most`.
+/// Takes from candidates, the nearest first, each unless a taken one stands before; at most `most`.
 pub(super) fn select(
     index: &Index,
     graph: &Graph,
@@ -35,7 +35,7 @@ pub(super) fn select(
     taken
 }
 
-/// The links kept by a node with too many: those of the tree, and the best of the others. All nodes
+/// The links kept by a node with too many: links of the tree, and the best of the others. All nodes
 /// linked to must have been read.
 pub(super) fn kept_links(index: &Index, graph: &Graph, node: u32) -> Vec<u32> {
     let links = &graph.links[node as usize];

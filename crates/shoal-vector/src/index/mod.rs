@@ -1,7 +1,7 @@
 //! `vec_index`: an index of neighbours beside a `vec0` table, a graph on pages of the file.
 //!
 //! One flat graph with a row for each node: the code of the node's vector, its links in both
-//! directions, and its parent in a tree of links that are never given up. Rows are overwritten in
+//! directions, and its parent in a tree of links never given up. Rows are overwritten in
 //! place, in the transaction of the table's own rows. The `vec0` table knows nothing of the index:
 //! a sum of digests over all rows tells whether somebody else changed the table since.
 

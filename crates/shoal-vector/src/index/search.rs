@@ -23,7 +23,7 @@ use crate::vector::Vector;
 
 /// How many nodes a walk visits for each one kept, about.
 const VISITS: f64 = 16.0;
-/// The share of rows within the conditions below which a search is exact.
+/// The least share of rows within the conditions for a search by the index.
 const SHARE_MIN: f64 = 0.05;
 /// The number of nodes asked for the share of rows within the conditions.
 const SAMPLES: usize = 1024;
@@ -48,7 +48,7 @@ enum Readiness {
     Paged,
 }
 
-/// What is known of an index, as of one state of the file.
+/// Knowledge of an index, as of one state of the file.
 #[derive(Debug, Default)]
 pub(crate) struct IndexState(Mutex<Option<(u64, Readiness)>>);
 
@@ -87,7 +87,7 @@ pub(super) fn stamp(
 }
 
 impl Whole {
-    /// Reads an index whose stamp is that of the rows.
+    /// Reads an index whose stamp equals the stamp of the rows.
     fn read(
         index: &Index,
         meta: Meta,
@@ -169,7 +169,7 @@ pub(crate) struct IndexSearch<'s> {
 
 impl IndexSearch<'_> {
     /// About the `wanted` nearest rows within the conditions, fewer only where others are beyond a
-    /// bound on distances; `None` where an exact search has to find them, or costs less.
+    /// bound on distances; `None` where an exact search is needed, or costs less.
     ///
     /// # Errors
     /// A damaged index; faults of the table; interrupts.
