@@ -25,6 +25,8 @@ const LOOK: Duration = Duration::from_millis(500);
 const BUSY: Duration = Duration::from_secs(60);
 /// How often a failed file is opened again.
 const RETRY: Duration = Duration::from_secs(2);
+/// KiB of the file's pages in memory from one transaction to the next.
+const CACHE_KIB: i64 = 8 << 10;
 
 /// A task on the database.
 pub(crate) type Task = Box<dyn FnOnce(&mut Database) + Send>;
@@ -118,7 +120,7 @@ impl Storage {
         Self {
             environment,
             path,
-            database,
+            database: with_small_cache(database),
             open: BTreeMap::new(),
             limits,
             figures,
@@ -399,7 +401,7 @@ impl Storage {
         loop {
             match Database::open(self.environment.clone(), &self.path, Access::ReadWrite) {
                 Ok(database) => {
-                    self.database = database;
+                    self.database = with_small_cache(database);
                     return;
                 }
                 // The failed handle refuses commits, and nobody is told of heads any more.
@@ -408,6 +410,13 @@ impl Storage {
             }
         }
     }
+}
+
+/// A server holds documents in memory, and reads a page of the file rarely twice: the system's own
+/// cache is near enough.
+fn with_small_cache(mut database: Database) -> Database {
+    database.sql().store().set_cache_size(-CACHE_KIB);
+    database
 }
 
 /// True for a fault of the file or the disk, and of no document.

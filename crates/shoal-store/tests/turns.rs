@@ -153,7 +153,8 @@ fn no_update_is_lost() {
         });
         let mut last = 0;
         for round in 0..rounds {
-            let next = raise(&store, if round % 20 == 0 { 9000 } else { 50 }).unwrap();
+            let next = raise(&store, if round % 20 == 0 { 9000 } else { 50 });
+            let next = next.unwrap_or_else(|error| panic!("{mode}, round {round}: {error}"));
             assert!(next > last, "{mode}: {next} after {last}");
             last = next;
             // `sqlite3` looks for a free lock every 100 ms: without a pause here it meets none.
