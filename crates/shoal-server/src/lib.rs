@@ -32,6 +32,7 @@ mod http;
 mod metrics;
 pub mod pair;
 mod policy;
+mod principals;
 mod queries;
 pub mod rules;
 mod server;
@@ -46,6 +47,7 @@ pub use admission::{AdmissionOptions, Keys, Unpaid};
 pub use client::{Client, ClientNews, ClientOptions};
 pub use database_thread::{AnswerThread, DatabaseThread, Unanswered};
 pub use policy::{Asking, Credential, Hook, Open, SharePolicy, TokenFile, Verdict, Visit};
+pub use principals::{NotNarrowed, Principals};
 pub use server::{ServeOptions, Server};
 
 pub use shoal_sync::{Access, DocumentId, Fault, Glob, Limits, Rights};

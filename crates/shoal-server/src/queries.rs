@@ -11,6 +11,7 @@ use shoal_history::ChangeHash;
 use shoal_sql::{Narrowed, Rows, ValueRef};
 
 use crate::database_thread::{AnswerThread, Unanswered};
+use crate::principals::{NotNarrowed, Principals};
 use crate::rules::RuleFile;
 
 /// Rows of one answer.
@@ -21,8 +22,6 @@ const HISTORY_MAX: usize = 1000;
 const VALUE_MAX: usize = 64 << 10;
 /// Bytes of the values of one answer, about: behind them rows are left out.
 const ANSWER_MAX: usize = 16 << 20;
-/// Narrowed connections kept open, of the principals who asked last.
-const NARROWED_MAX: usize = 16;
 /// Bytes of a value shown in any case.
 const VALUE_MIN: usize = 64;
 /// The longest run of one statement, and its memory.
@@ -47,9 +46,8 @@ struct Open {
     environment: Environment,
     path: PathBuf,
     database: Option<Database>,
-    rules: Option<RuleFile>,
-    /// By principal, the last asked at the end.
-    narrowed: Vec<(String, Narrowed)>,
+    /// Without rules there is nothing for principals.
+    principals: Option<Principals>,
 }
 
 /// A way to the answering thread.
@@ -70,13 +68,10 @@ impl Queries {
     ) -> std::io::Result<Self> {
         let open = move || {
             let (environment, path) = (environment.clone(), path.clone());
-            Ok(Open {
-                environment,
-                path,
-                database: None,
-                rules: rules.clone(),
-                narrowed: Vec::new(),
-            })
+            let principals = rules
+                .clone()
+                .map(|rules| Principals::new(environment.clone(), path.clone(), rules, limits()));
+            Ok(Open { environment, path, database: None, principals })
         };
         Ok(Self { thread: AnswerThread::start("queries", open)? })
     }
@@ -95,7 +90,7 @@ impl Queries {
         principal: String,
         question: impl FnOnce(&mut Narrowed) -> Result<T, QueryError> + Send + 'static,
     ) -> Result<T, QueryError> {
-        self.send(move |open| question(open.narrowed(principal)?)).await
+        self.send(move |open| question(open.narrowed(&principal)?)).await
     }
 
     async fn send<T: Send + 'static>(
@@ -112,15 +107,11 @@ impl Queries {
 }
 
 impl Open {
-    fn read_only(&self) -> Result<Database, QueryError> {
-        let opened = Database::open(self.environment.clone(), &self.path, Access::ReadOnly);
-        opened.map_err(|_| closed())
-    }
-
     /// The database with everything.
     fn database(&mut self) -> Result<&mut Database, QueryError> {
         if self.database.is_none() {
-            let mut database = self.read_only()?;
+            let opened = Database::open(self.environment.clone(), &self.path, Access::ReadOnly);
+            let mut database = opened.map_err(|_| closed())?;
             database.sql().set_limits(limits());
             self.database = Some(database);
         }
@@ -128,30 +119,12 @@ impl Open {
     }
 
     /// The database as a principal may read it, by the rules of now.
-    fn narrowed(&mut self, principal: String) -> Result<&mut Narrowed, QueryError> {
-        let rules = self.rules.as_mut().ok_or(QueryError::Nothing)?;
-        let (rules, has_changed) = rules.current();
-        if has_changed {
-            self.narrowed.clear();
-        }
-        let place = self.narrowed.iter().position(|(name, _)| *name == principal);
-        let kept = match place {
-            Some(place) => self.narrowed.remove(place),
-            None => {
-                let entitlement = rules.entitlement(&principal).map_err(|_| unfit())?;
-                let entitlement = entitlement.ok_or(QueryError::Nothing)?;
-                let connection = self.read_only()?.into_sql();
-                // A rule that does not fit is for whoever wrote it, not for the principal.
-                let mut narrowed = connection.narrowed(entitlement).map_err(|_| unfit())?;
-                narrowed.set_limits(limits());
-                (principal, narrowed)
-            }
-        };
-        if self.narrowed.len() >= NARROWED_MAX {
-            self.narrowed.remove(0);
-        }
-        self.narrowed.push(kept);
-        self.narrowed.last_mut().map(|(_, narrowed)| narrowed).ok_or_else(closed)
+    fn narrowed(&mut self, principal: &str) -> Result<&mut Narrowed, QueryError> {
+        let principals = self.principals.as_mut().ok_or(QueryError::Nothing)?;
+        principals.narrowed(principal).map_err(|error| match error {
+            NotNarrowed::Nothing => QueryError::Nothing,
+            error => failed(error),
+        })
     }
 }
 
@@ -161,10 +134,6 @@ fn limits() -> shoal_sql::Limits {
         memory_bytes: Some(MEMORY_MAX),
         ..shoal_sql::Limits::default()
     }
-}
-
-fn unfit() -> QueryError {
-    QueryError::Failed("the rules of this server do not fit its tables; ask who runs it".to_owned())
 }
 
 fn closed() -> QueryError {

@@ -145,7 +145,7 @@ impl Rules {
 
 /// A file of rules, looked at again whenever it is asked for.
 #[derive(Clone)]
-pub(crate) struct RuleFile {
+pub struct RuleFile {
     path: PathBuf,
     seen: Option<(SystemTime, u64)>,
     rules: Rules,
@@ -156,7 +156,7 @@ impl RuleFile {
     ///
     /// # Errors
     /// As [`Rules::read`].
-    pub(crate) fn open(path: &Path) -> Result<Self, String> {
+    pub fn open(path: &Path) -> Result<Self, String> {
         let seen = stamp(path);
         Ok(Self { path: path.to_owned(), seen, rules: Rules::read(path)? })
     }
