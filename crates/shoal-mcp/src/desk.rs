@@ -5,12 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use shoal::{Database, Environment};
-use shoal_server::DatabaseThread;
+use shoal::Environment;
+use shoal_server::rules::RuleFile;
+use shoal_server::{AnswerThread, NotNarrowed};
+use shoal_sql::Interrupter;
 
 use crate::guard::Guard;
-use crate::opening::Opening;
+use crate::opening::{Opened, Opening};
 use crate::refusal::Refusal;
+use crate::seen::{self, Seen};
 use crate::{AnswerLimits, Error, Options};
 
 /// Steps of a statement between two looks at the stop: a step is a page, or up to 64 rows.
@@ -27,11 +30,32 @@ pub(crate) struct Stop {
     /// The time begins once the thread takes the question up.
     begun: Mutex<Option<Instant>>,
     time: Duration,
+    /// A way to stop the statement of a narrowed connection, while the question runs.
+    interrupter: Mutex<Option<Interrupter>>,
 }
 
 impl Stop {
     fn new(time: Duration) -> Arc<Stop> {
-        Arc::new(Stop { is_cancelled: AtomicBool::new(false), begun: Mutex::new(None), time })
+        Arc::new(Stop {
+            is_cancelled: AtomicBool::new(false),
+            begun: Mutex::new(None),
+            time,
+            interrupter: Mutex::default(),
+        })
+    }
+
+    /// Sets or clears the way to stop a running statement: behind the question, the connection
+    /// is another caller's.
+    fn interrupt_by(&self, interrupter: Option<Interrupter>) {
+        *self.interrupter.lock().unwrap_or_else(PoisonError::into_inner) = interrupter;
+    }
+
+    fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Relaxed);
+        let interrupter = self.interrupter.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(interrupter) = &*interrupter {
+            interrupter.interrupt();
+        }
     }
 
     fn begin(&self) {
@@ -73,15 +97,25 @@ struct CancelOnDrop(Arc<Stop>);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        self.0.is_cancelled.store(true, Ordering::Relaxed);
+        self.0.cancel();
     }
 }
 
 /// The means of one call, on the thread of the database.
 pub(crate) struct Work<'w> {
-    pub(crate) database: &'w mut Database,
+    pub(crate) seen: Seen<'w>,
     pub(crate) desk: &'w Desk,
     pub(crate) stop: &'w Stop,
+}
+
+impl Work<'_> {
+    /// The whole database, for `what`.
+    ///
+    /// # Errors
+    /// The refusal of `what`, under rules.
+    pub(crate) fn database(&mut self, what: &str) -> Result<&mut shoal::Database, Refusal> {
+        self.seen.whole().ok_or_else(|| seen::needs_whole(what))
+    }
 }
 
 /// Memories kept between calls under unguessable names; the oldest go first.
@@ -112,10 +146,12 @@ impl<T> Kept<T> {
 /// A way to the database for any number of clients. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Desk {
-    thread: DatabaseThread,
+    thread: AnswerThread<Opened>,
     pub(crate) environment: Environment,
     pub(crate) limits: AnswerLimits,
     pub(crate) is_writable: bool,
+    /// The principal of every caller, under rules.
+    principal: Option<Arc<str>>,
     pub(crate) guard: Guard,
     pub(crate) cursors: Arc<Mutex<Kept<crate::page::Rest>>>,
     pub(crate) watches: Arc<Mutex<Kept<crate::tools::changes::Told>>>,
@@ -125,21 +161,37 @@ impl Desk {
     /// Opens the database, and keeps it open.
     ///
     /// # Errors
-    /// [`Error::Database`], [`Error::Io`].
+    /// [`Error::Database`], [`Error::Rules`], [`Error::Io`].
     pub(crate) async fn open(options: Options) -> Result<Desk, Error> {
         let guard = Guard::default();
         let (environment, is_writable) = (options.environment.clone(), options.is_writable);
         let mut limits = options.limits;
         limits.bytes = limits.bytes.max(AnswerLimits::BYTES_MIN);
         limits.rows = limits.rows.max(1);
-        let opening = Opening { options, guard: guard.clone() };
-        let thread = DatabaseThread::start("mcp", move || opening.open())?;
-        thread.ask(|_| ()).await.map_err(|error| Error::Database(error.to_string()))?;
+        let rules = options.rules.as_ref().map(|rules| RuleFile::open(&rules.file));
+        let rules = rules.transpose().map_err(Error::Rules)?;
+        let principal = options.rules.as_ref().map(|rules| Arc::from(rules.principal.as_str()));
+        // Narrowed connections only read, whatever the options say.
+        let is_writable = is_writable && rules.is_none();
+        let opening = Opening { options, guard: guard.clone(), rules };
+        let thread = AnswerThread::start("mcp", move || opening.open())?;
+        let caller: Option<Arc<str>> = principal.clone();
+        let tried = thread.ask(move |opened: &mut Opened| opened.seen(caller.as_deref()).map(drop));
+        match tried.await.map_err(|error| Error::Database(error.to_string()))? {
+            Ok(()) => {}
+            Err(NotNarrowed::Closed(error)) => return Err(Error::Database(error.to_string())),
+            Err(NotNarrowed::Unfit(why)) => return Err(Error::Rules(why)),
+            Err(_) => {
+                let who = principal.as_deref().unwrap_or_default();
+                return Err(Error::Rules(format!("nothing is granted to {who}")));
+            }
+        }
         Ok(Desk {
             thread,
             environment,
             limits,
             is_writable,
+            principal,
             guard,
             cursors: Arc::default(),
             watches: Arc::default(),
@@ -153,6 +205,11 @@ impl Desk {
         shoal_stdx::hex::encode(&bytes)
     }
 
+    /// True under rules.
+    pub(crate) fn is_narrowed(&self) -> bool {
+        self.principal.is_some()
+    }
+
     /// Asks. Statements end with the time of a call, and once the returned future is dropped.
     ///
     /// # Errors
@@ -164,16 +221,26 @@ impl Desk {
         let stop = Stop::new(self.limits.time);
         let _cancel = CancelOnDrop(Arc::clone(&stop));
         let (desk, its_stop) = (self.clone(), Arc::clone(&stop));
-        let asked = self.thread.ask(move |database| {
+        let asked = self.thread.ask(move |opened: &mut Opened| {
             its_stop.begin();
             // A question cancelled in the queue costs nothing.
             its_stop.check()?;
-            let watched = Arc::clone(&its_stop);
-            let is_over = move || watched.is_over();
-            database.sql().set_progress_handler(STEPS, Some(Box::new(is_over)));
-            let mut work = Work { database, desk: &desk, stop: &its_stop };
+            let mut seen = opened.seen(desk.principal.as_deref())?;
+            match &mut seen {
+                Seen::Whole(database) => {
+                    let watched = Arc::clone(&its_stop);
+                    let is_over = move || watched.is_over();
+                    database.sql().set_progress_handler(STEPS, Some(Box::new(is_over)));
+                }
+                // The time of a statement is among the bounds of a narrowed connection.
+                Seen::Narrowed(narrowed) => its_stop.interrupt_by(Some(narrowed.interrupter())),
+            }
+            let mut work = Work { seen, desk: &desk, stop: &its_stop };
             let answer = question(&mut work);
-            database.sql().set_progress_handler(STEPS, None);
+            match &mut work.seen {
+                Seen::Whole(database) => database.sql().set_progress_handler(STEPS, None),
+                Seen::Narrowed(_) => its_stop.interrupt_by(None),
+            }
             answer.map_err(|refusal| refusal.unless_stopped(&its_stop))
         });
         let late = async {

@@ -14,7 +14,7 @@ use serde_json::Value as Json;
 
 use crate::desk::Desk;
 use crate::refusal::Refusal;
-use crate::tools::{self, Answer, Kind};
+use crate::tools::{self, Answer, Kind, UnderRules};
 use crate::{instructions, resources};
 
 /// The service of one client, or of all of them.
@@ -23,10 +23,14 @@ pub(crate) struct Handler {
     pub(crate) desk: Desk,
 }
 
-fn told(kind: &Kind) -> Tool {
+fn told(kind: &Kind, is_narrowed: bool) -> Tool {
     let Json::Object(schema) = (kind.arguments)() else { unreachable!("a schema is an object") };
     let annotations = ToolAnnotations::with_title(kind.title).open_world(false);
-    Tool::new(kind.name, kind.words, Arc::new(schema)).with_annotations(annotations)
+    let words = match kind.under_rules {
+        UnderRules::Narrowed(words) if is_narrowed => words,
+        _ => kind.words,
+    };
+    Tool::new(kind.name, words, Arc::new(schema)).with_annotations(annotations)
 }
 
 fn result(answer: Result<Answer, Refusal>) -> CallToolResult {
@@ -55,7 +59,7 @@ impl ServerHandler for Handler {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("shoal", env!("CARGO_PKG_VERSION")))
-            .with_instructions(instructions::of(self.desk.is_writable))
+            .with_instructions(instructions::of(self.desk.is_writable, self.desk.is_narrowed()))
     }
 
     async fn list_tools(
@@ -64,9 +68,9 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let is_writable = self.desk.is_writable;
-        let tools = tools::of(is_writable).map(|kind| {
+        let tools = tools::of(is_writable, self.desk.is_narrowed()).map(|kind| {
             let writes = kind.writes || is_writable && kind.name == "query";
-            let mut tool = told(kind);
+            let mut tool = told(kind, self.desk.is_narrowed());
             tool.annotations = tool.annotations.map(|told| told.read_only(!writes));
             tool
         });
@@ -78,12 +82,17 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let known = || tools::of(self.desk.is_writable);
+        let known = || tools::of(self.desk.is_writable, self.desk.is_narrowed());
         let Some(kind) = known().find(|kind| kind.name == request.name) else {
+            let name = &request.name;
             let names: Vec<&str> = known().map(|kind| kind.name).collect();
-            let why = match tools::ALL.iter().any(|kind| kind.name == request.name) {
-                true => format!("the tool {} is there only with shoal mcp --write", request.name),
-                false => format!("there is no tool {}: {}", request.name, names.join(", ")),
+            let absent = tools::ALL.iter().find(|kind| kind.name == *name);
+            let why = match absent.map(|kind| kind.under_rules) {
+                Some(UnderRules::Refused(words)) if self.desk.is_narrowed() => {
+                    format!("the tool {name} is refused under the rules of this server: {words}")
+                }
+                Some(_) => format!("the tool {name} is there only with shoal mcp --write"),
+                None => format!("there is no tool {name}: {}", names.join(", ")),
             };
             return Err(ErrorData::invalid_params(why, None));
         };
@@ -115,7 +124,8 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+        let templates = if self.desk.is_narrowed() { Vec::new() } else { resources::templates() };
+        Ok(ListResourceTemplatesResult::with_all_items(templates))
     }
 
     async fn read_resource(

@@ -3,9 +3,9 @@
 //! The protocol is the official SDK's, `rmcp`: `handler` is the service driven by the SDK, `http`
 //! checks a request before the SDK. Each call of a tool becomes a question to one thread
 //! with the database (`desk`), and is bounded there: in time, rows and bytes, and by a cancellation
-//! of the client. `opening` alone opens the database, and `guard` alone
-//! decides on statements. The tools lie under `tools`, the paging of their rows in
-//! `page`.
+//! of the client. `opening` alone opens the database, and `guard` alone decides on statements to
+//! the whole of it. Tools read through `seen`: everything, or the grants of a principal. The tools
+//! lie under `tools`, the paging of their rows in `page`.
 //!
 //! Refusals are sentences for the model behind the call, with a way to repair the call (`refusal`).
 
@@ -21,6 +21,7 @@ mod opening;
 mod page;
 mod refusal;
 mod resources;
+mod seen;
 mod serve;
 mod tools;
 
@@ -43,6 +44,18 @@ pub struct Options {
     pub is_writable: bool,
     /// The bounds of one answer.
     pub limits: AnswerLimits,
+    /// Rules narrow the tools to the grants of one principal, and let nothing be written. `None`
+    /// shows the whole database.
+    pub rules: Option<RulesFor>,
+}
+
+/// Entitlements of the callers of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RulesFor {
+    /// The file of rules, looked at again by each call.
+    pub file: PathBuf,
+    /// The principal.
+    pub principal: String,
 }
 
 /// The bounds of one answer.
@@ -81,6 +94,9 @@ pub enum Error {
     /// The database cannot be opened or read, for this reason.
     #[error("{0}")]
     Database(String),
+    /// Rules out of reach, unfit for the tables, or without a grant for the principal.
+    #[error("{0}")]
+    Rules(String),
     /// The address cannot be listened on, or a thread cannot be started.
     #[error(transparent)]
     Io(#[from] std::io::Error),

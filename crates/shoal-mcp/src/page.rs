@@ -9,6 +9,7 @@ use shoal_sql::{Row, Statement, ValueRef};
 use crate::cell::{self, Parameters};
 use crate::desk::Work;
 use crate::refusal::Refusal;
+use crate::seen::Seen;
 
 /// The part of an answer for one value at most.
 const VALUE_SHARE: usize = 4;
@@ -54,7 +55,9 @@ pub(crate) fn prepare(
     sql: &str,
     parameters: &Parameters,
 ) -> Result<Statement, Refusal> {
-    let prepared = work.database.sql().prepare(sql);
+    // A cancellation between two statements stops neither of them by itself.
+    work.stop.check()?;
+    let prepared = work.seen.prepare(sql);
     let mut statement = prepared.map_err(|error| explained(work, &error, sql))?;
     parameters.bind(&mut statement)?;
     Ok(statement)
@@ -65,7 +68,7 @@ pub(crate) fn explained(work: &mut Work<'_>, error: &shoal_sql::Error, sql: &str
     if let Some(refusal) = work.desk.guard.refusal(error) {
         return refusal;
     }
-    Refusal::of_statement(error, sql, work.database.sql())
+    Refusal::of_statement(error, sql, &mut work.seen)
 }
 
 /// The first page of a query.
@@ -171,7 +174,7 @@ fn shown(
     let limits = work.desk.limits;
     let most = rows.unwrap_or(DEFAULT_ROWS).clamp(1, limits.rows);
     let columns = statement.column_names().to_vec();
-    let collected = collect(work.database.sql(), statement, rest, (most, limits.bytes));
+    let collected = collect(&mut work.seen, statement, rest, (most, limits.bytes));
     let (rows, told) = collected.map_err(|error| explained(work, &error, &rest.query.sql))?;
     let mut answer = Map::new();
     answer.insert("columns".to_owned(), json!(columns));
@@ -181,7 +184,7 @@ fn shown(
 
 /// The rows behind those told before, at most `most` of about `bytes` in all.
 fn collect(
-    connection: &mut shoal_sql::Connection,
+    seen: &mut Seen<'_>,
     statement: &mut Statement,
     rest: &Rest,
     (most, bytes): (usize, usize),
@@ -189,7 +192,7 @@ fn collect(
     let mut told = Told::default();
     let mut shown: Vec<Json> = Vec::new();
     let mut room = bytes;
-    let mut rows = connection.query(statement)?;
+    let mut rows = seen.query(statement)?;
     for place in 1..=rest.offset {
         let Some(row) = rows.next()? else {
             told.has_moved = true;
@@ -241,6 +244,27 @@ fn digest(row: &Row<'_>) -> u64 {
     hasher.finish()
 }
 
+/// A digest of rows in any order, for this process alone: their number, and a sum of digests.
+pub(crate) type Digest = (u64, u64);
+
+/// The digest of a query's rows. Every row is read.
+///
+/// # Errors
+/// The query's.
+pub(crate) fn digest_of(work: &mut Work<'_>, sql: &str) -> Result<Digest, Refusal> {
+    let mut statement = prepare(work, sql, &Parameters::None)?;
+    let summed = (|| {
+        let mut rows = work.seen.query(&mut statement)?;
+        let (mut count, mut sum) = (0, 0_u64);
+        while let Some(row) = rows.next()? {
+            count += 1;
+            sum = sum.wrapping_add(digest(&row));
+        }
+        Ok((count, sum))
+    })();
+    summed.map_err(|error| explained(work, &error, sql))
+}
+
 /// Runs a writing statement: its rows, without a way to the ones beyond the bounds.
 ///
 /// # Errors
@@ -274,9 +298,8 @@ pub(crate) fn rows(
     values: &[shoal_sql::Value],
 ) -> Result<Vec<Vec<shoal_sql::Value>>, Refusal> {
     let mut statement = prepare(work, sql, &Parameters::List(values.to_vec()))?;
-    let connection = work.database.sql();
     let collected = (|| {
-        let mut rows = connection.query(&mut statement)?;
+        let mut rows = work.seen.query(&mut statement)?;
         let mut all = Vec::new();
         while let Some(row) = rows.next()? {
             all.push(row.values().map(shoal_sql::Value::from).collect());

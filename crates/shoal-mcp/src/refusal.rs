@@ -1,9 +1,10 @@
 //! Refusals: one or two sentences for the model behind a call, with a way to repair the call.
 
 use shoal_server::Unanswered;
-use shoal_sql::{Connection, NameKind};
+use shoal_sql::NameKind;
 
 use crate::desk::Stop;
+use crate::seen::Seen;
 
 /// A call without an answer. The text names the fault first, then the way on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,9 +29,9 @@ impl Refusal {
     pub(crate) fn of_statement(
         error: &shoal_sql::Error,
         sql: &str,
-        connection: &mut Connection,
+        seen: &mut Seen<'_>,
     ) -> Refusal {
-        let mut words = error.to_string();
+        let mut words = seen.words(error);
         if let Some(offset) = error.offset()
             && let Some(rest) = sql.get(offset..)
             && !rest.is_empty()
@@ -41,11 +42,9 @@ impl Refusal {
         }
         let refusal = Refusal(words);
         match error {
-            shoal_sql::Error::Name { kind: NameKind::Table, .. } => {
-                refusal.hint(tables_hint(connection))
-            }
+            shoal_sql::Error::Name { kind: NameKind::Table, .. } => refusal.hint(tables_hint(seen)),
             shoal_sql::Error::Name { kind: NameKind::Column, .. } => {
-                match columns_hint(connection, sql) {
+                match columns_hint(seen, sql) {
                     Some(hint) => refusal.hint(hint),
                     None => refusal.hint("The tool schema tells the columns of each table"),
                 }
@@ -67,29 +66,29 @@ impl Refusal {
     }
 }
 
-fn tables_hint(connection: &mut Connection) -> String {
+fn tables_hint(seen: &mut Seen<'_>) -> String {
     let sql = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') \
                AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE '\\_%' ESCAPE '\\' \
                ORDER BY name";
-    let names = names(connection, sql, None);
+    let names = names(seen, sql, None);
     match names.is_empty() {
+        true if seen.is_narrowed() => "No tables are listed here".to_owned(),
         true => "There are no tables; the tool documents lists documents".to_owned(),
         false => format!("Tables and views: {}", listed(names)),
     }
 }
 
 /// The columns of the tables named by a statement.
-fn columns_hint(connection: &mut Connection, sql: &str) -> Option<String> {
-    let schema = connection.schema().ok()?;
+fn columns_hint(seen: &mut Seen<'_>, sql: &str) -> Option<String> {
     let words: Vec<String> = sql
         .split(|c: char| !c.is_alphanumeric() && c != '_')
         .map(str::to_ascii_lowercase)
         .collect();
     let mut hints = Vec::new();
-    for object in schema.objects() {
-        let name = object.name();
+    let all = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') ORDER BY name";
+    for name in names(seen, all, None) {
         if words.contains(&name.to_ascii_lowercase()) {
-            let columns = names(connection, "SELECT name FROM pragma_table_info(?1)", Some(name));
+            let columns = names(seen, "SELECT name FROM pragma_table_info(?1)", Some(&name));
             if !columns.is_empty() {
                 hints.push(format!("Columns of {name}: {}", listed(columns)));
             }
@@ -108,15 +107,15 @@ fn listed(mut names: Vec<String>) -> String {
 }
 
 /// The texts of a query's first column; none where the query fails.
-fn names(connection: &mut Connection, sql: &str, parameter: Option<&str>) -> Vec<String> {
+fn names(seen: &mut Seen<'_>, sql: &str, parameter: Option<&str>) -> Vec<String> {
     let mut found = Vec::new();
-    let Ok(mut statement) = connection.prepare(sql) else { return found };
+    let Ok(mut statement) = seen.prepare(sql) else { return found };
     if let Some(parameter) = parameter
         && statement.bind(1, parameter).is_err()
     {
         return found;
     }
-    let Ok(mut rows) = connection.query(&mut statement) else { return found };
+    let Ok(mut rows) = seen.query(&mut statement) else { return found };
     while let Ok(Some(row)) = rows.next() {
         if let shoal_sql::ValueRef::Text(name) = row.get(0) {
             found.push(String::from_utf8_lossy(name).into_owned());

@@ -4,6 +4,7 @@ use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 
 use crate::desk::Work;
 use crate::refusal::{Refusal, no_document};
+use crate::seen::needs_whole;
 use crate::tools::{describe, json_of};
 
 const SCHEMA: &str = "shoal://schema";
@@ -20,7 +21,11 @@ pub(crate) fn list(
     work: &mut Work<'_>,
     cursor: Option<&str>,
 ) -> Result<(Vec<Resource>, Option<String>), Refusal> {
-    let mut documents = work.database.documents()?;
+    // Under rules the schema is the one resource.
+    let mut documents = match work.seen.whole() {
+        Some(database) => database.documents()?,
+        None => Vec::new(),
+    };
     documents.sort_by(|a, b| a.name.cmp(&b.name));
     let mut told = Vec::new();
     if cursor.is_none() {
@@ -63,6 +68,9 @@ pub(crate) fn contents(work: &mut Work<'_>, uri: &str) -> Result<ResourceContent
     let Some(name) = uri.strip_prefix(DOCUMENT) else {
         return Ok(ResourceContents::text(describe(work)?, uri));
     };
+    if work.seen.is_narrowed() {
+        return Err(needs_whole("a resource of a document"));
+    }
     let name = unescaped(name)
         .ok_or_else(|| no_document(Refusal::new(format!("{uri} names no document"))))?;
     let text = json_of(work, &name, None)?.to_string();

@@ -39,7 +39,17 @@ pub(crate) struct Kind {
     pub(crate) arguments: fn() -> Json,
     /// True of a tool for servers with writing on.
     pub(crate) writes: bool,
+    pub(crate) under_rules: UnderRules,
     pub(crate) call: fn(&mut Work<'_>, Arguments) -> Result<Answer, Refusal>,
+}
+
+/// A tool on a server under rules.
+#[derive(Clone, Copy)]
+pub(crate) enum UnderRules {
+    /// Answers about granted tables; the words for a model in the place of [`Kind::words`].
+    Narrowed(&'static str),
+    /// Without an answer; the reason, and a way on.
+    Refused(&'static str),
 }
 
 /// Every tool, in the order of a list.
@@ -53,9 +63,12 @@ pub(crate) const ALL: [Kind; 7] = [
     edit::KIND,
 ];
 
-/// The tools of a server.
-pub(crate) fn of(is_writable: bool) -> impl Iterator<Item = &'static Kind> {
-    ALL.iter().filter(move |kind| is_writable || !kind.writes)
+/// The tools of a server, writing or not, under rules or not.
+pub(crate) fn of(is_writable: bool, is_narrowed: bool) -> impl Iterator<Item = &'static Kind> {
+    ALL.iter().filter(move |kind| {
+        let is_refused = is_narrowed && matches!(kind.under_rules, UnderRules::Refused(_));
+        (is_writable || !kind.writes) && !is_refused
+    })
 }
 
 /// The arguments of the tool `name` as its type.

@@ -5,7 +5,6 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread;
 
-use shoal::Database;
 use tokio::sync::oneshot;
 
 /// Waiting questions; beyond, the answer is [`Unanswered::Busy`].
@@ -33,9 +32,6 @@ type Question<S> = Box<dyn FnOnce(Result<&mut S, &shoal::Error>) + Send>;
 pub struct AnswerThread<S> {
     questions: SyncSender<Question<S>>,
 }
-
-/// An [`AnswerThread`] that has one database open.
-pub type DatabaseThread = AnswerThread<Database>;
 
 impl<S> Clone for AnswerThread<S> {
     fn clone(&self) -> Self {
@@ -108,13 +104,13 @@ impl<S: 'static> AnswerThread<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shoal::Environment;
+    use shoal::{Database, Environment};
 
     /// The thread outlives a question that panics, and opens the database again.
     #[tokio::test]
     async fn a_panic_costs_one_answer() {
         let mut opened = 0;
-        let thread = DatabaseThread::start("asked", move || {
+        let thread = AnswerThread::start("asked", move || {
             opened += 1;
             match opened {
                 1 => Err(shoal::Error::NoDocument { name: "first".to_owned() }),

@@ -45,7 +45,7 @@ mod wire;
 
 pub use admission::{AdmissionOptions, Keys, Unpaid};
 pub use client::{Client, ClientNews, ClientOptions};
-pub use database_thread::{AnswerThread, DatabaseThread, Unanswered};
+pub use database_thread::{AnswerThread, Unanswered};
 pub use policy::{Asking, Credential, Hook, Open, SharePolicy, TokenFile, Verdict, Visit};
 pub use principals::{NotNarrowed, Principals};
 pub use server::{ServeOptions, Server};

@@ -15,12 +15,17 @@ lines for its configuration. Nothing but the protocol goes to stdout.
 Without --write nothing is changed, whatever is asked. With --write, statements and edits change \
 this file, and no other. Answers are bounded in rows, bytes and seconds; long ones come in pages.
 
+With --as NAME --rules FILE, tools see what the rules grant to NAME, and nothing else: schema, query
+and changes_since. Tools that cannot be narrowed (documents, search, graph_context) are refused by
+name. FILE is looked at again by each call; docs/entitlements.md has its form.
+
 Rows and documents may hold sentences that a model takes for instructions: give --write only to an \
 agent whose every answer somebody reads.
 
 Examples:
   shoal mcp notes.db
   shoal mcp notes.db --write
+  shoal mcp notes.db --as ada --rules rules.json
   shoal mcp sealed.db --key-file notes.key
   shoal mcp notes.db --listen 127.0.0.1:3040
   shoal mcp notes.db --listen 0.0.0.0:3040 --token-file mcp.token --host notes.example.com")]
@@ -33,6 +38,12 @@ pub(crate) struct McpArgs {
     /// Let tools change rows, definitions and documents
     #[arg(long)]
     pub(crate) write: bool,
+    /// Show what the rules grant to this principal, and nothing else
+    #[arg(long = "as", value_name = "NAME", requires = "rules", conflicts_with = "write")]
+    pub(crate) principal: Option<String>,
+    /// The file of rules, in JSON
+    #[arg(long, value_name = "FILE", requires = "principal")]
+    pub(crate) rules: Option<PathBuf>,
     /// Serve over HTTP at this address and port instead of stdin and stdout
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<SocketAddr>,

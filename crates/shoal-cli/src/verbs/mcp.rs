@@ -18,7 +18,7 @@ mod with {
     use std::path::Path;
     use std::time::Duration;
 
-    use shoal_mcp::{AnswerLimits, Error, HttpOptions, Options};
+    use shoal_mcp::{AnswerLimits, Error, HttpOptions, Options, RulesFor};
 
     use super::{Failure, McpArgs};
     use crate::verbs::serve::{Stop, runtime};
@@ -34,6 +34,7 @@ mod with {
         if !(0.01..=86_400.0).contains(&args.timeout) {
             return Err(Failure::new("--timeout is 0.01 to 86400 seconds").code(2));
         }
+        let rules = args.principal.clone().zip(args.rules.clone());
         let token = args.token_file.as_deref().map(token).transpose()?;
         let options = Options {
             environment: keys::environment(),
@@ -45,9 +46,14 @@ mod with {
                 time: Duration::from_secs_f64(args.timeout),
                 ..AnswerLimits::default()
             },
+            rules: rules.map(|(principal, file)| RulesFor { file, principal }),
         };
         let failed = |error: Error| match error {
             error @ Error::Database(_) => open::about(&args.database, &error),
+            Error::Rules(why) => match &args.rules {
+                Some(rules) => Failure::at(rules.display(), why),
+                None => Failure::new(why),
+            },
             error @ Error::Open(_) => Failure::new(error).hint("--token-file FILE asks for one"),
             error => Failure::new(error),
         };

@@ -73,6 +73,38 @@ mod with {
     }
 
     #[test]
+    fn a_principal_sees_what_rules_grant() {
+        let folder = tempdir().unwrap();
+        let dir = folder.path();
+        sample(dir);
+        shoal(dir, &["sql", "t.db", "CREATE TABLE hidden (n)"]).ok();
+        let rules = r#"{ "principals": { "ada": { "t": { "rows": "n <= 10" } } } }"#;
+        fs::write(dir.join("rules.json"), rules).unwrap();
+        let calls = [
+            query("SELECT count(*) FROM t"),
+            query("SELECT * FROM hidden"),
+            json!({"name": "documents", "arguments": {}}),
+            json!({"name": "schema", "arguments": {}}),
+        ];
+        let given = ["mcp", "t.db", "--as", "ada", "--rules", "rules.json"];
+        let finished = shoal_with(dir, &given, messages(&calls).as_bytes());
+        assert_eq!(finished.code, 0, "{finished:?}");
+        let answers = answers(&finished.stdout);
+        assert_eq!(answers[1]["result"]["structuredContent"]["rows"], json!([[10]]));
+        let why = answers[2]["result"]["content"][0]["text"].as_str().unwrap();
+        assert_eq!(why, "no such table: hidden (at character 15: hidden). Tables and views: t");
+        let why = answers[3]["error"]["message"].as_str().unwrap();
+        assert!(why.contains("the tool documents is refused under the rules"), "{why}");
+        let schema = answers[4]["result"]["content"][0]["text"].as_str().unwrap();
+        assert_eq!(schema, "table t(n INTEGER PRIMARY KEY) 10 rows");
+        let error = shoal(dir, &["mcp", "t.db", "--as", "eve", "--rules", "rules.json"]).error();
+        assert!(error.contains("rules.json: nothing is granted to eve"), "{error}");
+        assert_eq!(shoal(dir, &["mcp", "t.db", "--as", "ada"]).code, 2);
+        let written = ["mcp", "t.db", "--as", "ada", "--rules", "rules.json", "--write"];
+        assert_eq!(shoal(dir, &written).code, 2);
+    }
+
+    #[test]
     fn stdout_holds_the_protocol_alone() {
         let folder = tempdir().unwrap();
         let dir = folder.path();

@@ -1,13 +1,14 @@
 //! `changes_since`: documents and tables that changed since an earlier call.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use shoal::{ChangeHash, Event, Topics, Watch};
 
-use super::{Answer, Arguments, Kind, read};
+use super::schema::quoted;
+use super::{Answer, Arguments, Kind, UnderRules, read};
 use crate::desk::Work;
 use crate::page;
 use crate::refusal::Refusal;
@@ -29,6 +30,11 @@ pub(super) const KIND: Kind = Kind {
         })
     },
     writes: false,
+    under_rules: UnderRules::Narrowed(
+        "Tells which granted tables have other rows than at a version. Without version it gives \
+         the version of now; with it, the tables that changed, came or went since, and the next \
+         version. The server remembers the last 64 versions, until it ends.",
+    ),
     call,
 };
 
@@ -50,9 +56,18 @@ pub(crate) enum Told {
 /// A state to compare with a later one.
 #[derive(Debug)]
 pub(crate) struct Followed {
-    watch: Watch,
+    state: State,
     /// Tables and views there were.
     names: BTreeSet<String>,
+}
+
+/// A state of the database as one caller sees it.
+#[derive(Debug)]
+enum State {
+    /// Pages and documents of the whole file.
+    Watched(Watch),
+    /// Under rules: digests of the visible rows by table. Pages would tell of hidden rows.
+    Digested(BTreeMap<String, Option<page::Digest>>),
 }
 
 fn call(work: &mut Work<'_>, arguments: Arguments) -> Result<Answer, Refusal> {
@@ -111,18 +126,36 @@ fn keep(work: &Work<'_>, followed: Followed) -> String {
 
 /// The state of now.
 fn follow(work: &mut Work<'_>) -> Result<Followed, Refusal> {
-    let names = names(work)?;
-    let schema = work.database.sql().schema()?;
+    let names = names(work, "'table', 'view'")?;
+    let Some(database) = work.seen.whole() else {
+        return Ok(Followed { state: State::Digested(digests(work)?), names });
+    };
+    let schema = database.sql().schema()?;
     let tables = names.iter().filter(|name| schema.table(name).is_some());
     let topics = tables.fold(Topics::default().all_documents(), |topics, name| topics.table(name));
-    Ok(Followed { watch: work.database.watch(topics)?, names })
+    Ok(Followed { state: State::Watched(database.watch(topics)?), names })
 }
 
-/// Tables and views of the user's.
-fn names(work: &mut Work<'_>) -> Result<BTreeSet<String>, Refusal> {
-    let sql = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') \
-               AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE '\\_shoal\\_%' ESCAPE '\\'";
-    let found = page::rows(work, sql, &[])?;
+/// Digests of the tables in sight; `None` of a table that cannot be read.
+fn digests(work: &mut Work<'_>) -> Result<BTreeMap<String, Option<page::Digest>>, Refusal> {
+    let mut digests = BTreeMap::new();
+    for name in names(work, "'table'")? {
+        let sql = format!("SELECT * FROM {}", quoted(&name));
+        let digest = page::digest_of(work, &sql).ok();
+        // A table that cannot be read is told apart from a call that was stopped.
+        work.stop.check()?;
+        digests.insert(name, digest);
+    }
+    Ok(digests)
+}
+
+/// Names of the user's objects of these kinds.
+fn names(work: &mut Work<'_>, kinds: &str) -> Result<BTreeSet<String>, Refusal> {
+    let sql = format!(
+        "SELECT name FROM sqlite_schema WHERE type IN ({kinds}) \
+         AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE '\\_shoal\\_%' ESCAPE '\\'"
+    );
+    let found = page::rows(work, &sql, &[])?;
     Ok(found.iter().map(|row| page::text(&row[0])).collect())
 }
 
@@ -132,11 +165,22 @@ fn compare(
     followed: &mut Followed,
 ) -> Result<(Map<String, Json>, Option<Followed>), Refusal> {
     // The new state is taken first: what changes in between is told twice rather than never.
-    let names = names(work)?;
-    let next = if names == followed.names { None } else { Some(follow(work)?) };
-    let events = work.database.poll(&mut followed.watch)?;
+    let names = names(work, "'table', 'view'")?;
+    let mut next = if names == followed.names { None } else { Some(follow(work)?) };
     let mut answer = Map::new();
     let (mut documents, mut tables) = (Vec::new(), Vec::new());
+    let events = match &mut followed.state {
+        State::Watched(watch) => work.database("changes of the file")?.poll(watch)?,
+        State::Digested(before) => {
+            let now = digests(work)?;
+            let changed = now
+                .iter()
+                .filter(|(name, digest)| before.get(*name).is_some_and(|before| before != *digest));
+            tables.extend(changed.map(|(name, _)| json!(name)));
+            next = Some(Followed { state: State::Digested(now), names: names.clone() });
+            Vec::new()
+        }
+    };
     for event in events {
         match event {
             Event::Document { name, before, heads } => documents.push(json!({

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use shoal_sql::Value;
 
-use super::{Answer, Arguments, Kind, read};
+use super::{Answer, Arguments, Kind, UnderRules, read};
 use crate::desk::Work;
 use crate::page::{self, Query, rows, text};
 use crate::refusal::{Refusal, no_document};
@@ -42,6 +42,10 @@ pub(super) const KIND: Kind = Kind {
         })
     },
     writes: false,
+    under_rules: UnderRules::Refused(
+        "rules are about tables, and cannot narrow documents and their histories. A \
+         projection of documents is a table: query reads one that is granted",
+    ),
     call,
 };
 
@@ -95,7 +99,7 @@ fn call(work: &mut Work<'_>, arguments: Arguments) -> Result<Answer, Refusal> {
 
 /// Names, heads and sizes, in the order of the names.
 fn list(work: &mut Work<'_>, given: &Given) -> Result<Map<String, Json>, Refusal> {
-    let mut documents = work.database.documents()?;
+    let mut documents = work.database("a list of documents")?.documents()?;
     documents.sort_by(|a, b| a.name.cmp(&b.name));
     let prefix = given.prefix.as_deref().unwrap_or_default();
     documents.retain(|document| {

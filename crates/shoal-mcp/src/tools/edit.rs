@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use shoal_crdt::{CommitOptions, ObjType, ReadDoc, Transaction, pointer};
 
-use super::{Answer, Arguments, Kind, read};
+use super::{Answer, Arguments, Kind, UnderRules, read};
 use crate::desk::Work;
 use crate::refusal::{Refusal, no_document};
 
@@ -48,6 +48,10 @@ pub(super) const KIND: Kind = Kind {
         })
     },
     writes: true,
+    under_rules: UnderRules::Refused(
+        "under rules nothing is written. Whoever started this server can let an agent write \
+         with shoal mcp --write, without --as",
+    ),
     call,
 };
 
@@ -82,9 +86,12 @@ fn call(work: &mut Work<'_>, arguments: Arguments) -> Result<Answer, Refusal> {
         return Err(Refusal::new("give exactly one of patch, merge and splice"));
     }
     let guard = work.desk.guard.clone();
+    let now = work.desk.environment.now_seconds();
+    let stop = work.stop;
+    let database = work.database("an edit of a document")?;
     let opened = match given.create {
-        true => work.database.open_or_create(&given.name),
-        false => work.database.open_document(&given.name),
+        true => database.open_or_create(&given.name),
+        false => database.open_document(&given.name),
     };
     let mut document = opened.map_err(|error| match error {
         shoal::Error::NoDocument { .. } => {
@@ -105,7 +112,6 @@ fn call(work: &mut Work<'_>, arguments: Arguments) -> Result<Answer, Refusal> {
             .hint("Read it again, and edit what is there now"));
         }
     }
-    let now = work.desk.environment.now_seconds();
     let mut transaction = document.transaction();
     apply(&mut transaction, &given)?;
     let mut options = CommitOptions::default().with_time(now);
@@ -113,10 +119,10 @@ fn call(work: &mut Work<'_>, arguments: Arguments) -> Result<Answer, Refusal> {
         options = options.with_message(message);
     }
     let change = transaction.commit(options);
-    work.stop.check()?;
+    stop.check()?;
     let heads = match change {
         None => document.stored_heads().to_vec(),
-        Some(_) => guard.own_work(|| work.database.close(document))?,
+        Some(_) => guard.own_work(|| database.close(document))?,
     };
     let mut answer = Map::new();
     answer.insert("name".to_owned(), json!(given.name));

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use shoal_sql::Value;
 
-use super::{Answer, Arguments, Kind, read};
+use super::{Answer, Arguments, Kind, UnderRules, read};
 use crate::cell;
 use crate::desk::Work;
 use crate::page::{self, Query, rows, text};
@@ -53,6 +53,9 @@ pub(super) const KIND: Kind = Kind {
         })
     },
     writes: false,
+    under_rules: UnderRules::Refused(
+        "a walk follows hidden rows. query walks granted tables by JOIN and WITH RECURSIVE",
+    ),
     call,
 };
 

@@ -6,7 +6,7 @@ use shoal::Database;
 use shoal_sql::Statements;
 use shoal_store::Mode;
 
-use super::{Answer, Arguments, Kind, read};
+use super::{Answer, Arguments, Kind, UnderRules, read};
 use crate::cell::Parameters;
 use crate::desk::Work;
 use crate::page::{self, Query};
@@ -48,6 +48,13 @@ pub(super) const KIND: Kind = Kind {
         })
     },
     writes: false,
+    under_rules: UnderRules::Narrowed(
+        "Runs a query in SQL (SQLite's dialect) over the granted tables and gives columns and \
+         rows. Values come from params, never from text pasted into the SQL. A long answer \
+         comes in pages: call again with cursor alone to go on. Prefer WHERE, aggregates and \
+         LIMIT to paging through everything. SELECT, WITH, VALUES and PRAGMA table_info run; \
+         the JSON functions work.",
+    ),
     call,
 };
 
@@ -112,23 +119,30 @@ fn run(
             return Err(Refusal::new(format!("{what}: this server only reads")));
         }
         let guard = work.desk.guard.clone();
-        guard.own_work(|| work.database.define(sql))?;
+        let database = work.database("a definition")?;
+        guard.own_work(|| database.define(sql))?;
         return Ok(Map::new());
     }
     let mut statement = page::prepare(work, sql, &parameters)?;
     if statement.is_read_only() && statement.column_count() > 0 {
         return page::first(work, Query { sql: sql.to_owned(), parameters }, rows);
     }
-    let before = work.database.sql().total_changes();
+    if work.seen.is_narrowed() {
+        return Err(Refusal::new(
+            "the statement gives no rows, and every call is a query of its own",
+        )
+        .hint("Call with SELECT, WITH or VALUES"));
+    }
+    let before = work.database("writing")?.sql().total_changes();
     let mut answer = Map::new();
     if statement.column_count() > 0 {
         answer = page::written(work, &mut statement, sql, rows)?;
     } else {
-        let ran = work.database.sql().execute(&mut statement);
+        let ran = work.database("writing")?.sql().execute(&mut statement);
         ran.map_err(|error| page::explained(work, &error, sql))?;
     }
     if !statement.is_read_only() {
-        let connection = work.database.sql();
+        let connection = work.database("writing")?.sql();
         answer.insert("changes".to_owned(), json!(connection.total_changes() - before));
         answer.insert("last_insert_rowid".to_owned(), json!(connection.last_insert_rowid()));
     }
@@ -147,15 +161,16 @@ fn all(
         return Err(Refusal::new(format!("{words} … is a transaction of its own"))
             .hint("Call with this statement alone"));
     }
-    let before = work.database.sql().total_changes();
-    work.database.sql().begin(Mode::Write)?;
+    let connection = work.database("writing")?.sql();
+    let before = connection.total_changes();
+    connection.begin(Mode::Write)?;
     let mut last = Map::new();
     for (place, sql) in statements.iter().enumerate() {
         let ran = work.stop.check().and_then(|()| run(work, sql, Parameters::None, rows));
         match ran {
             Ok(answer) => last = answer,
             Err(refusal) => {
-                work.database.sql().rollback()?;
+                work.database("writing")?.sql().rollback()?;
                 return Err(Refusal::new(format!(
                     "statement {} of {}, and nothing was changed: {}",
                     place + 1,
@@ -165,7 +180,9 @@ fn all(
             }
         }
     }
-    work.database.sql().commit()?;
+    let connection = work.database("writing")?.sql();
+    connection.commit()?;
+    let changes = connection.total_changes() - before;
     // A page of the last statement is of the transaction, and cannot go on behind it.
     if last.remove("next_cursor").is_some() {
         page::note(
@@ -173,6 +190,6 @@ fn all(
             &["There are more rows: ask for them by a call of their own.".into()],
         );
     }
-    last.insert("changes".to_owned(), json!(work.database.sql().total_changes() - before));
+    last.insert("changes".to_owned(), json!(changes));
     Ok(last)
 }

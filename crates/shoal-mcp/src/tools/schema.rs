@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 use shoal_sql::Value;
 
-use super::{Answer, Arguments, Kind, read};
+use super::{Answer, Arguments, Kind, UnderRules, read};
 use crate::desk::Work;
 use crate::page::{rows, text};
 use crate::refusal::Refusal;
@@ -43,6 +43,11 @@ pub(super) const KIND: Kind = Kind {
         })
     },
     writes: false,
+    under_rules: UnderRules::Narrowed(
+        "Describes the granted tables and views in few words: columns, and about how many rows. \
+         Call it first. With tables it tells of these alone, with sql true also their \
+         definitions.",
+    ),
     call,
 };
 
@@ -81,14 +86,20 @@ fn told(work: &mut Work<'_>, given: &Given) -> Result<String, Refusal> {
         &[],
     )?;
     let mut objects: Vec<Object> = Vec::new();
-    let schema = work.database.sql().schema()?;
+    // Rules grant ordinary tables by name: of these none is a shadow.
+    let schema = match work.seen.whole() {
+        Some(database) => Some(database.sql().schema()?),
+        None => None,
+    };
+    let is_shadow =
+        |name: &str| schema.as_ref().is_some_and(|schema| schema.shadow_owner(name).is_some());
     for row in &found {
         let object = Object { kind: text(&row[0]), name: text(&row[1]), sql: text(&row[2]) };
         let is_asked = given.tables.iter().any(|name| name.eq_ignore_ascii_case(&object.name));
         let is_internal = object.name.starts_with("sqlite_")
             || object.name.starts_with("_shoal_")
             || object.name.starts_with("_graph_")
-            || schema.shadow_owner(&object.name).is_some();
+            || is_shadow(&object.name);
         let is_told = match given.tables.is_empty() {
             true => given.internal || !is_internal,
             false => is_asked,
@@ -116,9 +127,9 @@ fn told(work: &mut Work<'_>, given: &Given) -> Result<String, Refusal> {
         }
         parts.push(part);
     }
-    if given.tables.is_empty() {
+    if given.tables.is_empty() && !work.seen.is_narrowed() {
         parts.extend(graphs(work, &found, given.sql)?);
-        let documents = work.database.documents()?.len();
+        let documents = work.database("a count of documents")?.documents()?.len();
         if documents > 0 {
             parts.push(format!(
                 "{documents} documents (tool documents; in SQL documents(name, heads, json))"
@@ -126,7 +137,10 @@ fn told(work: &mut Work<'_>, given: &Given) -> Result<String, Refusal> {
         }
     }
     if parts.is_empty() {
-        return Ok("The database has no tables and no documents.".to_owned());
+        return Ok(match work.seen.is_narrowed() {
+            true => "No table or view is listed here.".to_owned(),
+            false => "The database has no tables and no documents.".to_owned(),
+        });
     }
     Ok(fitting(parts, work.desk.limits.bytes))
 }
@@ -156,7 +170,8 @@ fn fitting(parts: Vec<String>, most: usize) -> String {
 
 /// The statements of projections by the name of their tables, in lower case.
 fn projections(work: &mut Work<'_>) -> Result<BTreeMap<String, String>, Refusal> {
-    let all = work.database.projections()?.into_iter();
+    let Some(database) = work.seen.whole() else { return Ok(BTreeMap::new()) };
+    let all = database.projections()?.into_iter();
     Ok(all.map(|(name, sql)| (name.to_ascii_lowercase(), sql)).collect())
 }
 
@@ -187,7 +202,9 @@ fn described(
         Ok(columns) => columns,
         Err(refusal) => {
             work.stop.check()?;
-            return Ok(format!("{} {}: {}", object.kind, object.name, refusal.0));
+            // The words may name what a view reads, and rules hide.
+            let why = if work.seen.is_narrowed() { "it cannot be read" } else { &refusal.0 };
+            return Ok(format!("{} {}: {why}", object.kind, object.name));
         }
     };
     let virtual_kind = virtual_kind(&object.sql);
@@ -229,8 +246,11 @@ fn described(
     let _ = write!(told, "({})", shown.join(", "));
     if is_table {
         told.push_str(&about_rows(work, &object.name, statistics)?);
-        told.push_str(&indexes(work, &name)?);
-        told.push_str(&references(work, &name)?);
+        // Indexes and references may be of columns that rules hide.
+        if !work.seen.is_narrowed() {
+            told.push_str(&indexes(work, &name)?);
+            told.push_str(&references(work, &name)?);
+        }
     }
     if let Some(sql) = projections.get(&object.name.to_ascii_lowercase()) {
         let _ = write!(told, "\n  projection: {}", one_line(sql));

@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json, json};
 use shoal_sql::Value;
 
 use super::schema::quoted;
-use super::{Answer, Arguments, Kind, read};
+use super::{Answer, Arguments, Kind, UnderRules, read};
 use crate::desk::Work;
 use crate::page::{self, Query, rows, text};
 use crate::refusal::Refusal;
@@ -38,6 +38,10 @@ pub(super) const KIND: Kind = Kind {
         })
     },
     writes: false,
+    under_rules: UnderRules::Refused(
+        "scores and distances are computed over all rows, hidden ones too. query finds texts \
+         in granted tables by LIKE, GLOB and instr",
+    ),
     call,
 };
 
@@ -108,7 +112,7 @@ fn all_words(text: &str) -> Result<String, Refusal> {
 
 /// The tables of a module: the one asked for, or all.
 fn tables(work: &mut Work<'_>, module: &str, given: &Given) -> Result<Vec<Searched>, Refusal> {
-    let schema = work.database.sql().schema()?;
+    let schema = work.database("a search")?.sql().schema()?;
     // Names, and the texts between the commas of a definition.
     let mut names: Vec<(String, Vec<String>)> = schema
         .objects()

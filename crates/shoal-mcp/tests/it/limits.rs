@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest};
 use rmcp::service::PeerRequestOptions;
 use serde_json::{Value as Json, json};
-use shoal_mcp::{AnswerLimits, Options};
+use shoal_mcp::{AnswerLimits, Options, RulesFor};
 
 use super::Client;
 use super::sample::Sample;
@@ -74,8 +74,16 @@ async fn a_statement_out_of_memory_ends_alone() {
 /// A cancelled call stops its statement: the next call need not wait for the end of its time.
 #[tokio::test]
 async fn a_cancelled_call_frees_the_database() {
-    let (_sample, client) =
-        limited(AnswerLimits { time: Duration::from_secs(600), ..AnswerLimits::default() }).await;
+    let limits = AnswerLimits { time: Duration::from_secs(600), ..AnswerLimits::default() };
+    let (sample, client) = limited(limits).await;
+    cancel_a_call(client).await;
+    let rules = RulesFor { file: sample.folder().join("rules.json"), principal: "ada".to_owned() };
+    std::fs::write(&rules.file, r#"{ "principals": { "ada": { "person": {} } } }"#).unwrap();
+    cancel_a_call(Client::of(Options { limits, rules: Some(rules), ..sample.options() }).await)
+        .await;
+}
+
+async fn cancel_a_call(client: Client) {
     let Json::Object(arguments) = json!({"sql": ENDLESS}) else { unreachable!() };
     let params = CallToolRequestParams::new("query").with_arguments(arguments);
     let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));

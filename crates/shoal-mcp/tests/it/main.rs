@@ -5,6 +5,7 @@
 
 mod http;
 mod limits;
+mod rules;
 mod sample;
 mod tools;
 mod wire;

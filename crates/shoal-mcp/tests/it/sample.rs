@@ -75,6 +75,7 @@ impl Sample {
             path: self.path(),
             is_writable: false,
             limits: AnswerLimits { time: Duration::from_secs(60), ..AnswerLimits::default() },
+            rules: None,
         }
     }
 

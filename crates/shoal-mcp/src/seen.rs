@@ -1,0 +1,73 @@
+//! The database in the sight of one caller: everything, or the grants of rules.
+
+use shoal::Database;
+use shoal_sql::{Narrowed, Rows, Statement};
+
+use crate::refusal::Refusal;
+
+/// The database in the sight of one caller. Under rules the whole database is out of reach by type.
+pub(crate) enum Seen<'s> {
+    /// Everything, with the guard's word on each statement.
+    Whole(&'s mut Database),
+    /// What a principal is granted; statements read.
+    Narrowed(&'s mut Narrowed),
+}
+
+impl Seen<'_> {
+    /// True under rules.
+    pub(crate) fn is_narrowed(&self) -> bool {
+        matches!(self, Seen::Narrowed(_))
+    }
+
+    /// The whole database; `None` under rules.
+    pub(crate) fn whole(&mut self) -> Option<&mut Database> {
+        match self {
+            Seen::Whole(database) => Some(database),
+            Seen::Narrowed(_) => None,
+        }
+    }
+
+    /// Prepares a statement, over the tables in sight.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(crate) fn prepare(&mut self, sql: &str) -> Result<Statement, shoal_sql::Error> {
+        match self {
+            Seen::Whole(database) => database.sql().prepare(sql),
+            Seen::Narrowed(narrowed) => narrowed.prepare(sql),
+        }
+    }
+
+    /// Runs a statement for its rows.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(crate) fn query<'q>(
+        &'q mut self,
+        statement: &'q mut Statement,
+    ) -> Result<Rows<'q>, shoal_sql::Error> {
+        match self {
+            Seen::Whole(database) => database.sql().query(statement),
+            Seen::Narrowed(narrowed) => narrowed.query(statement),
+        }
+    }
+
+    /// The words of a failure. Words of a fault in the file are held back under rules: they name
+    /// pages of hidden tables.
+    pub(crate) fn words(&self, error: &shoal_sql::Error) -> String {
+        match error {
+            shoal_sql::Error::Store(_) if self.is_narrowed() => {
+                "the file cannot be read".to_owned()
+            }
+            error => error.to_string(),
+        }
+    }
+}
+
+/// The refusal of work on the whole database for a caller under rules.
+pub(crate) fn needs_whole(what: &str) -> Refusal {
+    Refusal::new(format!(
+        "{what} is refused: this server shows what its rules grant, and {what} cannot be narrowed"
+    ))
+    .hint("The tool schema lists what is granted; query reads it")
+}
