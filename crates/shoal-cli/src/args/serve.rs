@@ -65,18 +65,18 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "KIB", default_value_t = 65_536, requires = "admission",
           value_parser = clap::value_parser!(u32).range(8..=1_048_576))]
     pub(crate) admission_memory: u32,
-    /// Hashes that a ticket costs on average, while the server is idle
+    /// Hashes of work for a ticket on average, while the server is idle
     #[arg(long, value_name = "N", default_value_t = 16, requires = "admission",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) admission_hashes: u64,
-    /// Seconds that a ticket lasts
+    /// Seconds until a ticket ends
     #[arg(long, value_name = "N", default_value_t = 43_200, requires = "admission",
           value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     pub(crate) ticket_seconds: u64,
-    /// Bytes of changes that a ticket lets store
+    /// Bytes of changes stored for one ticket at most
     #[arg(long, value_name = "N", default_value_t = 67_108_864, requires = "admission")]
     pub(crate) ticket_bytes: u64,
-    /// Documents that a ticket lets make
+    /// Documents made with one ticket at most
     #[arg(long, value_name = "N", default_value_t = 100, requires = "admission")]
     pub(crate) ticket_documents: u64,
     /// Certificate chain in PEM, for TLS (in builds with the feature tls)

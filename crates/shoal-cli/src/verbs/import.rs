@@ -95,7 +95,7 @@ fn wanted(args: &ImportArgs) -> Result<Wanted, Failure> {
     Ok(Wanted { files, database, table })
 }
 
-/// True for a word that names input by its ending or its signs, and no database to write to.
+/// True for a word with the ending or the signs of input, and no database to write to.
 fn is_input(word: &Path) -> bool {
     let has_signs = word.to_str().is_some_and(|word| word.contains(['*', '?', '[']));
     by_name(word).is_some_and(is_of_rows) || word.is_dir() || has_signs
@@ -105,7 +105,7 @@ fn is_of_rows(format: InputFormat) -> bool {
     format != InputFormat::Sqlite
 }
 
-/// True for a word that names a database by its ending, and for a file that is one.
+/// True for a word with the ending of a database, and for a database file of any name.
 fn is_database(file: &Path) -> bool {
     if by_name(file) == Some(InputFormat::Sqlite) {
         return true;
@@ -115,10 +115,10 @@ fn is_database(file: &Path) -> bool {
     read.is_ok() && start == MAGIC
 }
 
-/// The first bytes of every database that is not sealed.
+/// The first bytes of every database without a seal.
 const MAGIC: [u8; 16] = *b"SQLite format 3\0";
 
-/// Imports one file; what is to be said afterwards is added to `notes`.
+/// Imports one file, and adds words for the end of the import to `notes`.
 fn one(
     connection: &mut Connection,
     args: &ImportArgs,

@@ -20,7 +20,7 @@ use crate::Error;
 use crate::wire::Meter;
 
 const GREETING: &[u8] = b"shoal-sync 1\n";
-/// Bytes shown of a greeting that is none, and the wait for them.
+/// Bytes shown of a wrong greeting, and the wait for them.
 const HEARD_BYTES: usize = 200;
 const HEARD: Duration = Duration::from_millis(300);
 /// The longest silence behind the greeting.
@@ -131,7 +131,7 @@ pub(crate) fn refused_names(
     let removed = database.removed()?.into_iter().map(|it| (it.name, Refusal::Removed));
     let mut refused: BTreeMap<String, Refusal> = removed.collect();
     for document in stored {
-        // A name that was used again is no longer a removed one's.
+        // A name in use again is no longer a removed one's.
         refused.remove(&document.name);
     }
     refused.extend(database.denied()?.into_iter().map(|name| (name, Refusal::Denied)));
@@ -150,7 +150,7 @@ fn is_name(name: &str) -> bool {
     (1..=NAME_BYTES).contains(&name.len())
 }
 
-/// The id of a name on the wire: itself where it is one, otherwise a hash.
+/// The id of a name on the wire: the name where the name is an id, otherwise a hash.
 fn wire_id(name: &str) -> DocumentId {
     if let Ok(id) = DocumentId::parse(name)
         && id.as_str() == name
@@ -213,7 +213,7 @@ where
         stream.write_all(GREETING).await?;
         stream.flush().await
     };
-    // An end that is something else may have closed its stdin; its words say more.
+    // Another program at the other end may have closed its stdin; its words say more.
     let _ = said.await;
     let mut heard = Vec::new();
     while heard.len() < GREETING.len() {

@@ -156,7 +156,7 @@ async fn refused_changes_cost_their_own_document_only() {
     assert_eq!(keys(a, "both"), keys(b, "both"));
 }
 
-/// A stream that ends after so many bytes written.
+/// A stream with an end after so many written bytes.
 struct Breaking {
     inner: DuplexStream,
     left: usize,
@@ -279,7 +279,7 @@ async fn somebody_else_at_the_other_end_is_told_of_in_its_own_words() {
     assert_eq!(keys(a, "same"), ["x"]);
 }
 
-/// Frames of the exchange flipped on the way: an error or an end, and documents that are whole.
+/// Frames of the exchange flipped on the way: an error or an end, and whole documents.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn garbage_in_the_middle_ends_the_meeting_and_harms_nothing() {
     for at in (100..3_000).step_by(431) {
