@@ -234,7 +234,7 @@ impl Session {
                     Err(error @ Error::Syntax { .. }) => return Err(error.into()),
                     // At a prompt a missing file reads as an empty database until a statement
                     // writes; a query without tables has the same answer whatever the file holds.
-                    Ok(mut statement) if self.is_shell || reads_no_table(sql, &statement) => {
+                    Ok(mut statement) if self.is_shell || reads_no_table(&statement) => {
                         self.params.bind(&mut statement)?;
                         return self.run_prepared(sql, statement);
                     }
@@ -408,11 +408,9 @@ fn counts_changes(sql: &str) -> bool {
         .any(|known| word.is_some_and(|word| word.eq_ignore_ascii_case(known)))
 }
 
-/// True for queries that compute from constants and parameters alone. `tables_read` leaves the
-/// table of the schema out, whose name begins like those of statistics.
-fn reads_no_table(sql: &str, statement: &Statement) -> bool {
+/// True for queries that compute from constants and parameters alone.
+fn reads_no_table(statement: &Statement) -> bool {
     statement.tables_read().is_some_and(|tables| tables.is_empty())
-        && !sql.to_ascii_lowercase().contains("sqlite_")
 }
 
 /// Why a statement did not run to its end.

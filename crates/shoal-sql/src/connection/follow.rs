@@ -75,11 +75,13 @@ impl Connection {
 }
 
 impl Statement {
-    /// The tables of `main` that the statement reads when it runs; `None` where that cannot be
-    /// told: of statements that are no queries, and where table-valued functions read tables.
+    /// The tables read by a query, `sqlite_schema` among them; all are of `main`. `None` where
+    /// tables of `main` are not all: of other statements, and of queries that read virtual tables,
+    /// other databases, or tables by table-valued functions.
     pub fn tables_read(&self) -> Option<Vec<&str>> {
         let Compiled::Query(program) = &self.plan.compiled else { return None };
-        if program.needs_schema {
+        let is_elsewhere = |(database, _): &(usize, Pgno)| *database != MAIN;
+        if program.needs_schema || program.reads_virtual || program.trees.iter().any(is_elsewhere) {
             return None;
         }
         let is_read = |root| program.trees.contains(&(MAIN, root));
