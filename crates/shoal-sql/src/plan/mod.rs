@@ -479,16 +479,7 @@ fn plan_with<'a>(
     forced: Forced,
     in_words: bool,
 ) -> Result<Program, Error> {
-    let utf16 = schema.utf16();
-    let mut query = rewritten(resolver.query(select)?, schema);
-    if schema.narrowing().is_some() && !keeps_hidden(&query) {
-        resolver = Resolver::new(schema).behind_barriers();
-        query = rewritten(resolver.query(select)?, schema);
-        if !keeps_hidden(&query) {
-            let message = "a condition of this statement would be asked of hidden rows".to_owned();
-            return Err(Error::Denied { message });
-        }
-    }
+    let query = resolved(schema, &mut resolver, select)?;
     let mut compiler = Compiler::default();
     if let Some(txns) = txns {
         sample::sample(&query, txns);
@@ -496,10 +487,36 @@ fn plan_with<'a>(
         compiler.runs = 1.0;
     }
     compiler.made_once = resolver.made_once();
-    compiler.utf16 = utf16.is_some();
+    compiler.utf16 = schema.utf16().is_some();
     compiler.in_words = in_words;
     compiler.forced = forced;
     plan_resolved(query, compiler)
+}
+
+/// A select, resolved and rewritten. In a narrowed schema hidden rows meet leakproof conditions
+/// alone: where others stand beside a table with hidden rows, tables are resolved once more, behind
+/// barriers, and `resolver` is the one of the second time.
+///
+/// # Errors
+/// The resolver's; [`Error::Denied`] for a condition that a barrier would not keep back.
+pub(crate) fn resolved<'a>(
+    schema: &'a Schema,
+    resolver: &mut Resolver<'a>,
+    select: &'a ast::Select,
+) -> Result<Query, Error> {
+    let query = rewritten(resolver.query(select)?, schema);
+    if schema.narrowing().is_none() || keeps_hidden(&query) {
+        return Ok(query);
+    }
+    *resolver = Resolver::new(schema).behind_barriers();
+    let query = rewritten(resolver.query(select)?, schema);
+    match keeps_hidden(&query) {
+        true => Ok(query),
+        false => {
+            let message = "a condition of this statement would be asked of hidden rows".to_owned();
+            Err(Error::Denied { message })
+        }
+    }
 }
 
 /// A resolved query in the form plans look for.
