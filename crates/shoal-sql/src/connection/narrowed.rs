@@ -223,9 +223,9 @@ mod tests {
     use crate::resolve::leakproof::is_leakproof;
     use crate::resolve::tree::SourceKind;
 
-    /// Conditions asked of a table with hidden rows, and how many of them, and of the table-valued
-    /// functions beside such a table, are not leakproof. The order of conditions keeps the others from hidden rows as plans are today; the barrier has
-    /// to, whatever the order.
+    /// The number of conditions beside tables with hidden rows, and the number of those conditions
+    /// and of table-valued functions there that are not leakproof. Plans of today ask predicates
+    /// first; a barrier has to hold in any order of conditions.
     fn conditions_of_hidden_rows(schema: &Schema, sql: &str) -> (usize, usize) {
         let Stmt::Select(select) = parse(sql).unwrap().stmt else { panic!("{sql}") };
         let query = resolved(schema, &mut Resolver::new(schema), &select).unwrap();
