@@ -69,6 +69,8 @@ pub(crate) struct Site {
     pub(crate) admission: Option<Arc<Admission>>,
     /// True where rules say what principals read of tables.
     pub(crate) has_rules: bool,
+    /// The relay, for its metrics.
+    pub(crate) relay: Option<Arc<crate::relay::Relay>>,
 }
 
 type Shared = Arc<Site>;
@@ -205,7 +207,8 @@ async fn numbers(State(site): State<Shared>) -> Response {
             let admission = site.admission.as_ref().map(|admission| admission.figures());
             let incoming = crate::wire::INCOMING_KIB - site.incoming.available_permits();
             let figures = (&*site.figures, admission.as_ref(), incoming);
-            let text = metrics::render(&counters, totals, figures);
+            let mut text = metrics::render(&counters, totals, figures);
+            text.extend(site.relay.as_ref().map(|relay| relay.render()));
             ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
         }
         Err(_) => refusal(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"),

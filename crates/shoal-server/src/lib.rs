@@ -16,7 +16,7 @@
 //!
 //! Who may is a [`SharePolicy`]: open, signed tokens of a file ([`TokenFile`]), a server of the app
 //! ([`Hook`]), or a program's own. Strangers may be admitted by work ([`AdmissionOptions`]).
-//! Principals named by tokens read tables as far as a file of [`rules`] says.
+//! Several servers share documents over NATS as relays ([`RelayOptions`]). Principals named by tokens read tables as far as a file of [`rules`] says.
 
 #![forbid(unsafe_code)]
 
@@ -34,6 +34,7 @@ pub mod pair;
 mod policy;
 mod principals;
 mod queries;
+mod relay;
 pub mod rules;
 mod server;
 mod socket;
@@ -48,6 +49,7 @@ pub use client::{Client, ClientNews, ClientOptions};
 pub use database_thread::{AnswerThread, Unanswered};
 pub use policy::{Asking, Credential, Hook, Open, SharePolicy, TokenFile, Verdict, Visit};
 pub use principals::{NotNarrowed, Principals};
+pub use relay::{RelayNews, RelayOptions};
 pub use server::{ServeOptions, Server};
 
 pub use shoal_sync::{Access, DocumentId, Fault, Glob, Limits, Rights};
@@ -81,6 +83,9 @@ pub enum Error {
     /// A certificate or a key that cannot be used, or a build without TLS.
     #[error("{0}")]
     Tls(String),
+    /// A relay that cannot be begun, or a build without relays.
+    #[error("{0}")]
+    Relay(String),
     /// Two databases could not meet.
     #[error(transparent)]
     Pair(#[from] pair::PairError),

@@ -21,6 +21,7 @@ use crate::engine::{self, Engine, Input, News, TICK};
 use crate::http::{self, Site};
 use crate::policy::SharePolicy;
 use crate::queries::Queries;
+use crate::relay::{Relay, RelayOptions};
 use crate::rules::RuleFile;
 use crate::storage::{Figures, Naming, Storage};
 use crate::wire::INCOMING_KIB;
@@ -56,6 +57,8 @@ pub struct ServeOptions {
     pub rules: Option<PathBuf>,
     /// The price of admission for whoever the policy does not know.
     pub admission: Option<AdmissionOptions>,
+    /// NATS, over which this server shares documents with others.
+    pub relay: Option<RelayOptions>,
     /// The bounds of peers.
     pub limits: Limits,
 }
@@ -64,6 +67,8 @@ pub struct ServeOptions {
 pub(crate) struct Running {
     pub(crate) engine: Engine,
     pub(crate) figures: Arc<Figures>,
+    #[cfg(feature = "nats")]
+    pub(crate) feed: Arc<crate::relay::desk::Feed>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -100,6 +105,8 @@ impl Running {
             Arc::clone(&figures),
         )
         .with_naming(naming);
+        #[cfg(feature = "nats")]
+        let feed = Arc::clone(&storage.desk.feed);
         let tell = engine.clone();
         let storing = thread::Builder::new()
             .name("storage".to_owned())
@@ -123,7 +130,13 @@ impl Running {
                 }
             }
         });
-        Ok(Self { engine, figures, threads: vec![thinking, storing] })
+        Ok(Self {
+            engine,
+            figures,
+            #[cfg(feature = "nats")]
+            feed,
+            threads: vec![thinking, storing],
+        })
     }
 
     /// Stops the engine, then the storage: pending changes are stored, sockets are told.
@@ -164,6 +177,7 @@ pub struct Server {
     address: SocketAddr,
     metrics: Option<SocketAddr>,
     running: Running,
+    relay: Option<Arc<Relay>>,
     stop: watch::Sender<bool>,
     places: Arc<Semaphore>,
     serving: JoinSet<()>,
@@ -206,6 +220,10 @@ impl Server {
             Arc::clone(&figures),
         ));
         tokio::spawn(Arc::clone(&doorman).watch(running.engine.clone(), questions));
+        let relay = options.relay.map(|relay| {
+            Relay::start(relay, &running, (environment.clone(), path.clone()), limits).map(Arc::new)
+        });
+        let relay = relay.transpose()?;
         let queries = Queries::start(environment, path, rules)?;
         let address = listener.local_addr()?;
         let places = Arc::new(Semaphore::new(http::CONNECTIONS));
@@ -225,6 +243,7 @@ impl Server {
             doorman,
             admission,
             has_rules,
+            relay: relay.clone(),
         });
         let (stop, stopped) = watch::channel(false);
         let mut serving = JoinSet::new();
@@ -237,7 +256,7 @@ impl Server {
         }
         let whole = Serving { router: http::router(site), tls, figures };
         serving.spawn(accept::serve(listener, whole, stopped));
-        Ok(Self { address, metrics, running, stop, places, serving })
+        Ok(Self { address, metrics, running, relay, stop, places, serving })
     }
 
     /// The address of the port.
@@ -253,6 +272,9 @@ impl Server {
     /// Closes the port, stores pending changes, tells every socket, and closes the database.
     pub async fn stop(mut self) {
         let _ = self.stop.send(true);
+        if let Some(relay) = &self.relay {
+            relay.stop().await;
+        }
         self.running.stop().await;
         let ended = async { while self.serving.join_next().await.is_some() {} };
         let _ = timeout(FAREWELL, ended).await;

@@ -37,6 +37,12 @@ pub(crate) enum Work {
     Effect(Effect),
     /// A task of the API, on the database.
     Task(Task),
+    /// Changes that a relay brings.
+    #[cfg(feature = "nats")]
+    Arrivals(crate::relay::desk::Arrivals),
+    /// A question of a relay, about what is durable.
+    #[cfg(feature = "nats")]
+    Question(Box<dyn FnOnce(&Storage) + Send>),
     /// The last work: documents are closed.
     Stop,
 }
@@ -65,8 +71,8 @@ pub(crate) struct Figures {
 }
 
 /// A document in memory.
-struct Open {
-    document: OpenDocument,
+pub(crate) struct Open {
+    pub(crate) document: OpenDocument,
     /// The heads known to the engine.
     told: Vec<ChangeHash>,
 }
@@ -74,16 +80,19 @@ struct Open {
 pub(crate) struct Storage {
     environment: Environment,
     path: PathBuf,
-    database: Database,
-    open: BTreeMap<DocumentId, Open>,
+    pub(crate) database: Database,
+    pub(crate) open: BTreeMap<DocumentId, Open>,
     limits: Limits,
-    figures: Arc<Figures>,
+    pub(crate) figures: Arc<Figures>,
     looked: Instant,
     /// The state of the file at the last look.
     seen: Option<Version>,
     /// The last attempt to write to a file that had refused.
     tried: Option<Instant>,
     naming: Naming,
+    /// The place of a relay.
+    #[cfg(feature = "nats")]
+    pub(crate) desk: crate::relay::desk::Desk,
 }
 
 /// How documents of the protocol are those of the file.
@@ -101,10 +110,20 @@ impl Naming {
     }
 }
 
+/// Who brought changes.
+#[derive(Clone, Copy)]
+enum Source {
+    /// A peer, by a job of the engine.
+    Peer(JobId),
+    /// A relay; the place among its arrivals.
+    #[cfg(feature = "nats")]
+    Relay(usize),
+}
+
 /// The outcome of a job before its commit.
-struct Taken {
+pub(crate) struct Taken {
     document: DocumentId,
-    job: JobId,
+    source: Source,
     /// What was stored, for the case that the document in memory is lost.
     chunks: Vec<u8>,
     outcome: Result<Stored, Fault>,
@@ -128,6 +147,8 @@ impl Storage {
             seen: None,
             tried: None,
             naming: Naming::default(),
+            #[cfg(feature = "nats")]
+            desk: crate::relay::desk::Desk::default(),
         }
     }
 
@@ -162,6 +183,8 @@ impl Storage {
             if self.looked.elapsed() >= LOOK {
                 self.look(tell);
                 self.looked = Instant::now();
+                #[cfg(feature = "nats")]
+                self.close_idle();
             }
         }
     }
@@ -177,24 +200,38 @@ impl Storage {
                     task(&mut self.database);
                     continue;
                 }
+                #[cfg(feature = "nats")]
+                Work::Arrivals(arrivals) => {
+                    self.commit(&mut taken, tell);
+                    self.arrive(arrivals, tell);
+                    continue;
+                }
+                #[cfg(feature = "nats")]
+                Work::Question(question) => {
+                    self.commit(&mut taken, tell);
+                    question(self);
+                    continue;
+                }
                 Work::Stop => continue,
             };
             match effect {
                 Effect::Open { document } => {
                     // Changes before it may be of the same document, closed and opened again.
                     self.commit(&mut taken, tell);
+                    #[cfg(feature = "nats")]
+                    self.desk.engine_has(&document);
                     let contents = self.contents(&document);
                     tell(Event::Opened { document, contents });
                 }
                 Effect::Store { document, job, chunks } => {
-                    let outcome = self.take_in(&document, &chunks);
-                    if !self.open.contains_key(&document) {
-                        self.retake(&document, &mut taken);
-                    }
-                    taken.push(Taken { document, job, chunks, outcome });
+                    #[cfg(feature = "nats")]
+                    self.desk.engine_has(&document);
+                    self.take(document, Source::Peer(job), chunks, &mut taken);
                 }
                 Effect::Release { document } => {
                     self.commit(&mut taken, tell);
+                    #[cfg(feature = "nats")]
+                    self.desk.engine_released(&document);
                     if let Some(open) = self.open.remove(&document) {
                         // The changes are durable; the JSON is made by the next reader otherwise.
                         let _ = self.database.close(open.document);
@@ -213,8 +250,34 @@ impl Storage {
         }
     }
 
+    /// Takes the changes of a job in, in memory.
+    fn take(
+        &mut self,
+        document: DocumentId,
+        source: Source,
+        chunks: Vec<u8>,
+        taken: &mut Vec<Taken>,
+    ) {
+        let outcome = self.take_in(&document, &chunks);
+        if !self.open.contains_key(&document) {
+            self.retake(&document, taken);
+        }
+        taken.push(Taken { document, source, chunks, outcome });
+    }
+
+    /// Takes changes in that a relay brings.
+    #[cfg(feature = "nats")]
+    pub(crate) fn take_arrival(
+        &mut self,
+        (document, chunks): (&DocumentId, &[u8]),
+        place: usize,
+        taken: &mut Vec<Taken>,
+    ) {
+        self.take(document.clone(), Source::Relay(place), chunks.to_vec(), taken);
+    }
+
     /// Reads a document for the engine.
-    fn contents(&mut self, id: &DocumentId) -> Result<Option<Contents>, Fault> {
+    pub(crate) fn contents(&mut self, id: &DocumentId) -> Result<Option<Contents>, Fault> {
         if !self.open.contains_key(id) {
             match self.database.open_document(self.naming.name(id)) {
                 Ok(document) => {
@@ -230,13 +293,19 @@ impl Storage {
         Ok(Some(Contents { graph, waiting: waiting(&open.document) }))
     }
 
+    /// Opens a document that need not be stored yet.
+    pub(crate) fn create(&mut self, id: &DocumentId) -> Result<(), Fault> {
+        let opened = self.database.open_or_create(self.naming.name(id));
+        let document = opened.map_err(|_| Fault::Unreadable)?;
+        let told = document.heads();
+        self.open.insert(id.clone(), Open { document, told });
+        Ok(())
+    }
+
     /// Takes the changes of a stranger into a document, in memory.
     fn take_in(&mut self, id: &DocumentId, chunks: &[u8]) -> Result<Stored, Fault> {
         if !self.open.contains_key(id) {
-            let opened = self.database.open_or_create(self.naming.name(id));
-            let document = opened.map_err(|_| Fault::Unreadable)?;
-            let told = document.heads();
-            self.open.insert(id.clone(), Open { document, told });
+            self.create(id)?;
         }
         let open = self.open.get_mut(id).ok_or(Fault::Unreadable)?;
         let before = open.document.heads();
@@ -269,7 +338,7 @@ impl Storage {
     }
 
     /// Makes the taken jobs durable, and tells the engine.
-    fn commit(&mut self, taken: &mut Vec<Taken>, tell: &dyn Fn(Event)) {
+    pub(crate) fn commit(&mut self, taken: &mut Vec<Taken>, tell: &dyn Fn(Event)) {
         if taken.is_empty() {
             return;
         }
@@ -311,16 +380,25 @@ impl Storage {
         self.figures.commit_us.fetch_add(elapsed, Ordering::Relaxed);
         self.figures.jobs.fetch_add(taken.len() as u64, Ordering::Relaxed);
         self.figures.has_failed.store(has_failed, Ordering::Relaxed);
-        for Taken { document, job, outcome, .. } in taken.drain(..) {
+        for Taken { document, source, outcome, .. } in taken.drain(..) {
             let outcome = match outcome {
                 _ if has_failed => Err(Fault::Storage),
                 Ok(_) if refused.contains(&document) => Err(Fault::Changes),
                 outcome => outcome,
             };
-            if let (Ok(stored), Some(open)) = (&outcome, self.open.get_mut(&document)) {
-                open.told = advanced(&open.told, &stored.changes);
+            match source {
+                Source::Peer(job) => {
+                    if let (Ok(stored), Some(open)) = (&outcome, self.open.get_mut(&document)) {
+                        open.told = advanced(&open.told, &stored.changes);
+                        #[cfg(feature = "nats")]
+                        self.desk.mark(&document);
+                    }
+                    tell(Event::Stored { document, job, outcome });
+                }
+                // The engine hears of the rest below.
+                #[cfg(feature = "nats")]
+                Source::Relay(place) => self.desk.outcome(place, outcome),
             }
-            tell(Event::Stored { document, job, outcome });
         }
         // Behind the telling: a file that cannot be opened keeps this thread here.
         if has_failed {
@@ -355,6 +433,8 @@ impl Storage {
         }
         let changes = open.document.changes_since(&open.told).into_iter().cloned().collect();
         open.told = heads;
+        #[cfg(feature = "nats")]
+        self.desk.mark(id);
         let stored = Stored { changes, waiting: waiting(&open.document) };
         tell(Event::Changed { document: id.clone(), stored });
     }

@@ -61,6 +61,7 @@ fn options(folder: &Path, has_rules: bool) -> ServeOptions {
         policy: Arc::new(policy),
         rules: has_rules.then(|| folder.join("rules.json")),
         admission: None,
+        relay: None,
         limits: Limits::default(),
     }
 }

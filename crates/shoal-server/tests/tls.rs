@@ -34,6 +34,7 @@ fn options(folder: &Path, tls: (PathBuf, PathBuf)) -> ServeOptions {
         policy: Arc::new(Open(Rights::Write)),
         rules: None,
         admission: None,
+        relay: None,
         limits: Limits::default(),
     }
 }

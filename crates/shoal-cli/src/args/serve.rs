@@ -22,11 +22,16 @@ With --tokens, clients are given ws://HOST:PORT/?token=TOKEN, made by shoal toke
 --admission, strangers work some seconds for a ticket: POST /admission, /admission.js for pages, \
 shoal sync --pay.
 
+With --nats, several servers, each with a database of its own, have the same documents: what one of \
+them has stored is published, and stored by the others. While NATS is away edits go on, and are \
+published later. The URL may be in SHOAL_NATS, where no list of processes shows its password.
+
 Examples:
   shoal serve app.db
   shoal serve app.db --listen 0.0.0.0:3030 --tokens tokens.json --allow-origin https://app.example.com
   shoal serve app.db --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem
-  shoal serve app.db --admission admission.key --anyone read")]
+  shoal serve app.db --admission admission.key --anyone read
+  shoal serve app.db --nats nats://10.0.0.1,nats://10.0.0.2,nats://10.0.0.3 --nats-replicas 3")]
 pub(crate) struct ServeArgs {
     /// The database; a missing one is created. Without DB: shoal.db, which begins with some real
     /// documents where the source tree that it was built from is still there
@@ -85,6 +90,20 @@ pub(crate) struct ServeArgs {
     /// Private key in PEM
     #[arg(long, value_name = "PEM", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
+    /// Share documents with other servers over NATS JetStream: nats://[USER:PASSWORD@]HOST[:PORT],
+    /// or tls://; several with commas between them (in builds with the feature nats)
+    #[arg(long, value_name = "URL", env = "SHOAL_NATS", hide_env_values = true)]
+    pub(crate) nats: Option<String>,
+    /// The name of the streams in NATS; servers of one name share documents
+    #[arg(long, value_name = "NAME", default_value = "shoal")]
+    pub(crate) nats_name: String,
+    /// Copies that a NATS cluster keeps, where this server is the first and makes the streams
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u8).range(1..=5))]
+    pub(crate) nats_replicas: u8,
+    /// Certificates to trust for tls://, in PEM, besides those of this machine
+    #[arg(long, value_name = "PEM", requires = "nats")]
+    pub(crate) nats_ca: Option<PathBuf>,
     /// Another address for /metrics and /healthz, which the port then leaves out
     #[arg(long, value_name = "ADDR")]
     pub(crate) metrics_listen: Option<SocketAddr>,

@@ -7,7 +7,8 @@ use std::{fs, io};
 
 use shoal::Environment;
 use shoal_server::{
-    AdmissionOptions, Hook, Keys, Open, Rights, ServeOptions, Server, SharePolicy, TokenFile,
+    AdmissionOptions, Hook, Keys, Open, RelayNews, RelayOptions, Rights, ServeOptions, Server,
+    SharePolicy, TokenFile,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -54,6 +55,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         tls: args.tls_cert.clone().zip(args.tls_key.clone()),
         metrics: args.metrics_listen,
         rules: args.rules.clone(),
+        relay: relay(args),
         limits: shoal_server::Limits::default(),
     };
     let s = if options.tls.is_some() { "s" } else { "" };
@@ -61,7 +63,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         let stop = Stop::new()?;
         let server = Server::start(options).await.map_err(|error| match error {
             shoal_server::Error::Io(error) => Failure::at(args.listen, error),
-            error @ shoal_server::Error::Tls(_) => Failure::new(error),
+            error @ (shoal_server::Error::Tls(_) | shoal_server::Error::Relay(_)) => {
+                Failure::new(error)
+            }
             error => open::about(&database, &error),
         })?;
         let address = server.address();
@@ -108,6 +112,24 @@ fn policy(args: &ServeArgs, environment: &Environment) -> Result<Arc<dyn SharePo
         Anyone::Read => Rights::Read,
         Anyone::Write => Rights::Write,
     })))
+}
+
+fn relay(args: &ServeArgs) -> Option<RelayOptions> {
+    let news = Arc::new(|news| match news {
+        RelayNews::Connected { server } => {
+            out::note(format_args!("relay: sharing documents over NATS at {server}"));
+        }
+        RelayNews::Away { why } => {
+            out::note(format_args!("relay: NATS is away, edits are published later: {why}"));
+        }
+    });
+    Some(RelayOptions {
+        url: args.nats.clone()?,
+        name: args.nats_name.clone(),
+        replicas: args.nats_replicas.into(),
+        authorities: args.nats_ca.clone(),
+        news,
+    })
 }
 
 fn admission(
