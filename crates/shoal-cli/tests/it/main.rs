@@ -15,6 +15,8 @@ mod ledger;
 mod mcp;
 mod mine;
 mod password;
+#[cfg(feature = "nats")]
+mod relays;
 mod serve;
 mod shell;
 mod sql;

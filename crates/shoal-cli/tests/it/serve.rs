@@ -38,14 +38,17 @@ impl Server {
             .spawn()
             .unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut line = || {
+        // A relay's words may come between the two.
+        let mut behind = |mark: &str| loop {
             let mut line = String::new();
-            stderr.read_line(&mut line).unwrap();
-            line
+            assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "no {mark}");
+            if let Some((_, rest)) = line.trim().split_once(mark) {
+                return rest.to_owned();
+            }
         };
-        let first = line();
-        let address = first.trim().split_once("://").expect("the address").1.to_owned();
-        let token = line().trim().split_once("#token=").expect("the token").1.to_owned();
+        let address = behind(": serving at ws");
+        let address = address.split_once("://").expect("the address").1.to_owned();
+        let token = behind("#token=");
         Self { child, address, token, _stderr: stderr }
     }
 
