@@ -200,6 +200,9 @@ fn three_relays_and_three_nodes() {
 
     // Documents that were there, and edits at each.
     reaches(dir, &all, "/title", "\"Holidays\"");
+    let sum = |name: &str| [&a, &b, &c].map(|server| metric(server, name)).iter().sum::<u64>();
+    let failures = sum("shoal_relay_failures_total");
+    let published = sum("shoal_relay_published_total");
     for (server, path) in [(&a, "/a"), (&b, "/b"), (&c, "/c")] {
         edit(dir, server, path, "1");
         reaches(dir, &all, path, "1");
@@ -225,6 +228,12 @@ fn three_relays_and_three_nodes() {
     }
     assert!(metric(&b, "shoal_relay_known_total") > known);
     assert_eq!(changes(dir, "b"), before);
+
+    // Each edit was published by one relay alone, unless a session ended within.
+    wait_until("all published", || sum("shoal_relay_published_total") >= published + 3);
+    if sum("shoal_relay_failures_total") == failures {
+        assert_eq!(sum("shoal_relay_published_total"), published + 3);
+    }
 
     // A relay that was away catches up.
     drop(c);

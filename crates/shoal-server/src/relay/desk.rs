@@ -109,6 +109,9 @@ pub(crate) struct Desk {
     engines: BTreeSet<DocumentId>,
     /// Documents open for the relay alone, with the time of their last use.
     own: BTreeMap<DocumentId, Instant>,
+    /// Arrivals are being committed. Their documents are no news: NATS has these changes, and the
+    /// ledger marks the documents after noting so.
+    is_arriving: bool,
     /// Outcomes of the arrivals of this round, by their place.
     outcomes: Vec<(usize, Result<Stored, Fault>)>,
 }
@@ -125,7 +128,9 @@ impl Desk {
     }
 
     pub(crate) fn mark(&self, document: &DocumentId) {
-        self.feed.mark(document);
+        if !self.is_arriving {
+            self.feed.mark(document);
+        }
     }
 
     pub(crate) fn outcome(&mut self, place: usize, outcome: Result<Stored, Fault>) {
@@ -163,7 +168,9 @@ impl Storage {
             self.take_arrival((id, &arrival.chunks), place, &mut taken);
         }
         self.desk.outcomes.clear();
+        self.desk.is_arriving = true;
         self.commit(&mut taken, tell);
+        self.desk.is_arriving = false;
         let outcomes: BTreeMap<usize, Result<Stored, Fault>> =
             std::mem::take(&mut self.desk.outcomes).into_iter().collect();
         let has_failed = self.figures.has_failed.load(Ordering::Relaxed);

@@ -130,7 +130,8 @@ impl Relay {
     /// The metrics.
     pub(crate) fn render(&self) -> String {
         let ledger = self.shared.ledger();
-        self.shared.figures.render(ledger.unpublished(), ledger.waiting())
+        let in_hand = usize::from(self.shared.is_busy());
+        self.shared.figures.render(ledger.unpublished().max(in_hand), ledger.waiting())
     }
 
     /// Publishes stored changes, for a short while, and ends.
@@ -222,15 +223,18 @@ impl Shared {
         let _ = self.save_marks().await;
     }
 
+    /// True while news are on their way to the ledger or to NATS.
+    fn is_busy(&self) -> bool {
+        self.is_publishing.load(Ordering::Relaxed) || !self.feed.is_empty()
+    }
+
     /// Waits for the order to stop, then until all is published, for a short while.
     async fn farewell(&self, mut stopped: watch::Receiver<bool>) {
         let _ = stopped.wait_for(|is_stopped| *is_stopped).await;
         let began = Instant::now();
         while self.figures.is_connected.load(Ordering::Relaxed)
             && began.elapsed() < FAREWELL
-            && (self.ledger().unpublished() > 0
-                || self.is_publishing.load(Ordering::Relaxed)
-                || !self.feed.is_empty())
+            && (self.ledger().unpublished() > 0 || self.is_busy())
         {
             sleep(Duration::from_millis(20)).await;
         }
