@@ -65,7 +65,7 @@ pub(crate) struct Followed {
 #[derive(Debug)]
 enum State {
     /// Pages and documents of the whole file.
-    Watched(Watch),
+    Watched(Box<Watch>),
     /// Under rules: digests of the visible rows by table. Pages would tell of hidden rows.
     Digested(BTreeMap<String, Option<page::Digest>>),
 }
@@ -133,7 +133,7 @@ fn follow(work: &mut Work<'_>) -> Result<Followed, Refusal> {
     let schema = database.sql().schema()?;
     let tables = names.iter().filter(|name| schema.table(name).is_some());
     let topics = tables.fold(Topics::default().all_documents(), |topics, name| topics.table(name));
-    Ok(Followed { state: State::Watched(database.watch(topics)?), names })
+    Ok(Followed { state: State::Watched(Box::new(database.watch(topics)?)), names })
 }
 
 /// Digests of the tables in sight; `None` of a table that cannot be read.
