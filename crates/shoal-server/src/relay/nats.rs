@@ -36,7 +36,7 @@ use super::ledger::{Ledger, StreamState};
 use super::message::{self, Pointer};
 use super::{RelayNews, RelayOptions};
 use crate::Error;
-use crate::database_thread::DatabaseThread;
+use crate::database_thread::AnswerThread;
 use crate::engine::{Engine, Input};
 use crate::server::Running;
 use crate::storage::{Storage, Work};
@@ -103,7 +103,7 @@ impl Relay {
             Error::Relay("not the URL of NATS: nats://[USER:PASSWORD@]HOST[:PORT]".to_owned())
         })?;
         let opening = (environment.clone(), path);
-        let reader = DatabaseThread::start("relay", move || {
+        let reader = AnswerThread::start("relay", move || {
             Database::open(opening.0.clone(), &opening.1, Access::ReadOnly)
         })?;
         running.feed.turn_on();
@@ -155,7 +155,7 @@ pub(super) struct Shared {
     engine: Engine,
     feed: Arc<Feed>,
     /// Reads beside the storage's thread: lists, closed documents, snapshots.
-    pub(super) reader: DatabaseThread,
+    pub(super) reader: AnswerThread<Database>,
     pub(super) figures: Figures,
     ledger: Mutex<Ledger>,
     start: Instant,
