@@ -1,12 +1,12 @@
 //! Relays: three `shoal serve` over a cluster of three `nats-server` processes, through kills of
 //! either, a partition, damaged messages, and a stream that forgot.
 
-use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use tempfile::tempdir;
 
@@ -25,7 +25,8 @@ fn nats_server() -> Option<PathBuf> {
         Command::new(program).arg("--version").stdout(Stdio::null()).status().is_ok()
     });
     if found.is_none() {
-        writeln!(std::io::stderr(), "relays: skipped: there is no nats-server here").unwrap();
+        writeln!(io::stderr(), "relays: skipped: there is no nats-server here")
+            .expect("stderr is open");
     }
     found
 }
