@@ -16,7 +16,8 @@
 //!
 //! Who may is a [`SharePolicy`]: open, signed tokens of a file ([`TokenFile`]), a server of the app
 //! ([`Hook`]), or a program's own. Strangers may be admitted by work ([`AdmissionOptions`]).
-//! Several servers share documents over NATS as relays ([`RelayOptions`]). Principals named by tokens read tables as far as a file of [`rules`] says.
+//! Principals named by tokens read tables as far as a file of [`rules`] says. Several servers share
+//! documents over NATS as relays ([`RelayOptions`]).
 
 #![forbid(unsafe_code)]
 

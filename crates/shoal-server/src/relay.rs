@@ -1,8 +1,8 @@
 //! Relays: several servers share documents over NATS JetStream, each with its own database.
 //!
-//! In builds with the feature `nats`; without the feature, an error in its place. [`ledger`] decides
-//! about publishing, knowing and waiting; `desk` is the relay's place at the storage; `nats` speaks
-//! with JetStream.
+//! In builds with the feature `nats`; without the feature, an error in its place. `ledger`
+//! decides about publishing, knowing and waiting; `desk` is the relay's place at the storage;
+//! `nats` speaks with JetStream.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -202,6 +202,7 @@ fn three_relays_and_three_nodes() {
     // Documents that were there, and edits at each.
     reaches(dir, &all, "/title", "\"Holidays\"");
     let sum = |name: &str| [&a, &b, &c].map(|server| metric(server, name)).iter().sum::<u64>();
+    wait_until("the first publication", || sum("shoal_relay_unpublished_documents") == 0);
     let failures = sum("shoal_relay_failures_total");
     let published = sum("shoal_relay_published_total");
     for (server, path) in [(&a, "/a"), (&b, "/b"), (&c, "/c")] {
