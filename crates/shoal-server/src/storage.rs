@@ -176,7 +176,7 @@ impl Storage {
             self.group(group, tell);
             if is_last {
                 for (_, open) in std::mem::take(&mut self.open) {
-                    let _ = self.database.close(open.document);
+                    put_away(&mut self.database, open.document);
                 }
                 return;
             }
@@ -233,8 +233,7 @@ impl Storage {
                     #[cfg(feature = "nats")]
                     self.desk.engine_released(&document);
                     if let Some(open) = self.open.remove(&document) {
-                        // The changes are durable; the JSON is made by the next reader otherwise.
-                        let _ = self.database.close(open.document);
+                        put_away(&mut self.database, open.document);
                     }
                 }
                 Effect::Save { document } => later.push(document),
@@ -492,6 +491,14 @@ impl Storage {
     }
 }
 
+/// Closes a document. The changes are durable; the JSON is made by the next reader otherwise. A
+/// document without changes was refused all of them, and leaves no name in the file.
+fn put_away(database: &mut Database, document: OpenDocument) {
+    if !document.is_empty() {
+        let _ = database.close(document);
+    }
+}
+
 /// A server holds documents in memory, and reads a page of the file rarely twice: the system's own
 /// cache is near enough.
 fn with_small_cache(mut database: Database) -> Database {
@@ -675,6 +682,28 @@ mod tests {
         let jobs = [chunks_of(&honest, 1), chunks_of(&note(2, 9), 0), chunks_of(&honest, 0)];
         let outcomes = outcomes(limits, &jobs);
         assert_eq!(outcomes, [Ok(0), Err(Fault::Changes), Ok(3)]);
+    }
+
+    #[test]
+    fn nothing_is_kept_of_a_document_without_an_accepted_change() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (environment, path) = (Environment::os(), folder.path().join("a.db"));
+        let database = Database::open(environment.clone(), &path, Access::Create);
+        let (limits, figures) = (Limits::default(), Arc::default());
+        let database = database.expect("a database");
+        let mut storage = Storage::new((environment, path), database, limits, figures);
+        let (refused, taken) = (DocumentId::from_bytes([1; 16]), DocumentId::from_bytes([2; 16]));
+        let good = chunks_of(&note(1, 1), 0);
+        let mut damaged = good.clone();
+        *damaged.last_mut().expect("bytes") ^= 1;
+        let work = [(&refused, damaged), (&taken, good)].map(|(document, chunks)| {
+            let store = Effect::Store { document: document.clone(), job: JobId(0), chunks };
+            [store, Effect::Release { document: document.clone() }].map(Work::Effect)
+        });
+        storage.group(work.into_iter().flatten().collect(), &|_| {});
+        let names: Vec<String> =
+            storage.database.documents().expect("a list").into_iter().map(|it| it.name).collect();
+        assert_eq!(names, [taken.to_string()]);
     }
 
     #[test]
