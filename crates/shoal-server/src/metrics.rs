@@ -8,6 +8,18 @@ use shoal_sync::{Counters, Totals};
 use crate::admission::AdmissionFigures;
 use crate::storage::Figures;
 
+/// Appends one metric: its kind, its name without `shoal_`, its help.
+pub(crate) fn push(
+    out: &mut String,
+    (kind, name, help): (&str, &str, &str),
+    value: impl std::fmt::Display,
+) {
+    let _ = writeln!(
+        out,
+        "# HELP shoal_{name} {help}\n# TYPE shoal_{name} {kind}\nshoal_{name} {value}"
+    );
+}
+
 /// The text of `/metrics`.
 pub(crate) fn render(
     counters: &Counters,
@@ -16,10 +28,7 @@ pub(crate) fn render(
 ) -> String {
     let mut out = String::new();
     let mut one = |kind: &str, name: &str, help: &str, value: f64| {
-        let _ = writeln!(
-            out,
-            "# HELP shoal_{name} {help}\n# TYPE shoal_{name} {kind}\nshoal_{name} {value}"
-        );
+        push(&mut out, (kind, name, help), value);
     };
     #[expect(clippy::cast_precision_loss, reason = "Prometheus' numbers are floats")]
     let float = |value: u64| value as f64;

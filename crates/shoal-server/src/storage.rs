@@ -112,7 +112,7 @@ impl Naming {
 
 /// Who brought changes.
 #[derive(Clone, Copy)]
-enum Source {
+pub(crate) enum Source {
     /// A peer, by a job of the engine.
     Peer(JobId),
     /// A relay; the place among its arrivals.
@@ -250,7 +250,7 @@ impl Storage {
     }
 
     /// Takes the changes of a job in, in memory.
-    fn take(
+    pub(crate) fn take(
         &mut self,
         document: DocumentId,
         source: Source,
@@ -262,17 +262,6 @@ impl Storage {
             self.retake(&document, taken);
         }
         taken.push(Taken { document, source, chunks, outcome });
-    }
-
-    /// Takes changes in that a relay brings.
-    #[cfg(feature = "nats")]
-    pub(crate) fn take_arrival(
-        &mut self,
-        (document, chunks): (&DocumentId, &[u8]),
-        place: usize,
-        taken: &mut Vec<Taken>,
-    ) {
-        self.take(document.clone(), Source::Relay(place), chunks.to_vec(), taken);
     }
 
     /// Reads a document for the engine.
@@ -493,7 +482,7 @@ impl Storage {
 
 /// Closes a document. The changes are durable; the JSON is made by the next reader otherwise. A
 /// document without changes was refused all of them, and leaves no name in the file.
-fn put_away(database: &mut Database, document: OpenDocument) {
+pub(crate) fn put_away(database: &mut Database, document: OpenDocument) {
     if !document.is_empty() {
         let _ = database.close(document);
     }
@@ -648,14 +637,16 @@ mod tests {
         document.changes().skip(skipped).flat_map(|change| change.raw_bytes().to_vec()).collect()
     }
 
+    fn storage_in(folder: &std::path::Path, limits: Limits) -> Storage {
+        let (environment, path) = (Environment::os(), folder.join("a.db"));
+        let database = Database::open(environment.clone(), &path, Access::Create);
+        Storage::new((environment, path), database.expect("a database"), limits, Arc::default())
+    }
+
     /// The outcomes of jobs about one document that came together.
     fn outcomes(limits: Limits, jobs: &[Vec<u8>]) -> Vec<Result<usize, Fault>> {
         let folder = tempfile::tempdir().expect("a folder");
-        let (environment, path) = (Environment::os(), folder.path().join("a.db"));
-        let database = Database::open(environment.clone(), &path, Access::Create);
-        let database = database.expect("a database");
-        let mut storage =
-            Storage::new((environment, path), database, limits, Arc::new(Figures::default()));
+        let mut storage = storage_in(folder.path(), limits);
         let told = Mutex::new(Vec::new());
         let document = DocumentId::from_bytes([1; 16]);
         let group = jobs.iter().zip(0..).map(|(chunks, job)| {
@@ -687,11 +678,7 @@ mod tests {
     #[test]
     fn nothing_is_kept_of_a_document_without_an_accepted_change() {
         let folder = tempfile::tempdir().expect("a folder");
-        let (environment, path) = (Environment::os(), folder.path().join("a.db"));
-        let database = Database::open(environment.clone(), &path, Access::Create);
-        let (limits, figures) = (Limits::default(), Arc::default());
-        let database = database.expect("a database");
-        let mut storage = Storage::new((environment, path), database, limits, figures);
+        let mut storage = storage_in(folder.path(), Limits::default());
         let (refused, taken) = (DocumentId::from_bytes([1; 16]), DocumentId::from_bytes([2; 16]));
         let good = chunks_of(&note(1, 1), 0);
         let mut damaged = good.clone();

@@ -166,19 +166,22 @@ fn compare(
 ) -> Result<(Map<String, Json>, Option<Followed>), Refusal> {
     // The new state is taken first: what changes in between is told twice rather than never.
     let names = names(work, "'table', 'view'")?;
-    let mut next = if names == followed.names { None } else { Some(follow(work)?) };
+    let is_same = names == followed.names;
     let mut answer = Map::new();
     let (mut documents, mut tables) = (Vec::new(), Vec::new());
-    let events = match &mut followed.state {
-        State::Watched(watch) => work.database("changes of the file")?.poll(watch)?,
+    let (events, next) = match &mut followed.state {
+        State::Watched(watch) => {
+            let next = if is_same { None } else { Some(follow(work)?) };
+            (work.database("changes of the file")?.poll(watch)?, next)
+        }
         State::Digested(before) => {
             let now = digests(work)?;
             let changed = now
                 .iter()
                 .filter(|(name, digest)| before.get(*name).is_some_and(|before| before != *digest));
             tables.extend(changed.map(|(name, _)| json!(name)));
-            next = Some(Followed { state: State::Digested(now), names: names.clone() });
-            Vec::new()
+            let next = Followed { state: State::Digested(now), names: names.clone() };
+            (Vec::new(), Some(next))
         }
     };
     for event in events {

@@ -11,13 +11,13 @@ use shoal_history::{Change, ChangeHash};
 use shoal_sync::{DocumentId, Event, Fault, Stored};
 use tokio::sync::{Notify, oneshot};
 
-use crate::storage::Storage;
+use crate::storage::{Source, Storage, put_away};
 
 /// A document opened for a relay alone stays in memory for this time.
 const IDLE: Duration = Duration::from_secs(10);
 /// Documents opened for a relay alone; the longest unused are closed.
 const OPEN_MAX: usize = 256;
-/// Changes and bytes of one document published one by one; beyond, a snapshot is made.
+/// The most changes and bytes of one document published change by change; more go as a snapshot.
 const ROOM: (usize, usize) = (256, 512 << 10);
 
 /// Documents with newly durable changes, for a relay.
@@ -141,31 +141,29 @@ impl Desk {
 impl Storage {
     /// Stores arrivals by one transaction.
     pub(crate) fn arrive(&mut self, arrivals: Arrivals, tell: &dyn Fn(Event)) {
-        let Arrivals { all, reply } = arrivals;
+        let Arrivals { mut all, reply } = arrivals;
         let denied: BTreeSet<String> = match self.database.denied() {
             Ok(denied) => denied.into_iter().collect(),
             Err(_) => return drop(reply.send(all.iter().map(|_| Err(Fault::Storage)).collect())),
         };
         let mut refused = BTreeMap::new();
         let mut taken = Vec::new();
-        for (place, arrival) in all.iter().enumerate() {
+        for (place, arrival) in all.iter_mut().enumerate() {
             let id = &arrival.document;
             if denied.contains(id.as_str()) {
                 refused.insert(place, Fault::Denied);
                 continue;
             }
-            match self.open_for_relay(id) {
-                Ok(()) => {}
-                Err(fault) => {
-                    refused.insert(place, fault);
-                    continue;
-                }
+            if let Err(fault) = self.open_for_relay(id) {
+                refused.insert(place, fault);
+                continue;
             }
             let graph = self.open[id].document.graph();
             if arrival.hashes.iter().all(|hash| graph.contains(hash)) {
                 continue;
             }
-            self.take_arrival((id, &arrival.chunks), place, &mut taken);
+            let chunks = std::mem::take(&mut arrival.chunks);
+            self.take(id.clone(), Source::Relay(place), chunks, &mut taken);
         }
         self.desk.outcomes.clear();
         self.desk.is_arriving = true;
@@ -196,7 +194,7 @@ impl Storage {
         let _ = reply.send(results);
     }
 
-    /// Opens a document for the relay. One removed here is left alone.
+    /// Opens a document for the relay, unless the document was removed here.
     fn open_for_relay(&mut self, id: &DocumentId) -> Result<(), Fault> {
         if let Some(open) = self.open.get_mut(id)
             && let Err(shoal::Error::NoDocument { .. }) = self.database.refresh(&mut open.document)
@@ -253,11 +251,8 @@ impl Storage {
         for (place, (used, id)) in idle.into_iter().enumerate() {
             if place < surplus || used.elapsed() >= IDLE {
                 self.desk.own.remove(&id);
-                // A refused document is not stored, not even empty.
-                if let Some(open) = self.open.remove(&id)
-                    && !open.document.is_empty()
-                {
-                    let _ = self.database.close(open.document);
+                if let Some(open) = self.open.remove(&id) {
+                    put_away(&mut self.database, open.document);
                 }
             }
         }

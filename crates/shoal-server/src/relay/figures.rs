@@ -5,6 +5,8 @@ use std::fmt::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::metrics::push;
+
 /// Counts since the start.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
@@ -37,8 +39,7 @@ impl Figures {
     pub(super) fn render(&self, unpublished: usize, waiting: usize) -> String {
         let mut out = String::new();
         let mut one = |kind: &str, name: &str, help: &str, value: u64| {
-            let name = format!("shoal_relay_{name}");
-            let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
+            push(&mut out, (kind, &format!("relay_{name}"), help), value);
         };
         let count = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
         let is_connected = self.is_connected.load(Ordering::Relaxed);

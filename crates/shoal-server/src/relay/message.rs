@@ -32,23 +32,11 @@ impl Pointer {
         if object.is_empty() || object.len() > OBJECT_MAX || !object.bytes().all(is_name) {
             return None;
         }
-        let heads = json.get("heads")?.as_array()?.iter().map(|head| hash(head.as_str()?));
+        let heads =
+            json.get("heads")?.as_array()?.iter().map(|head| ChangeHash::from_hex(head.as_str()?));
         let heads: Vec<ChangeHash> = heads.collect::<Option<_>>()?;
         (!heads.is_empty()).then(|| Self { object: object.to_owned(), heads })
     }
-}
-
-fn hash(text: &str) -> Option<ChangeHash> {
-    let bytes = text.as_bytes();
-    if bytes.len() != 64 {
-        return None;
-    }
-    let digit = |at: usize| char::from(bytes[at]).to_digit(16).and_then(|it| u8::try_from(it).ok());
-    let mut hash = [0; 32];
-    for (at, byte) in hash.iter_mut().enumerate() {
-        *byte = digit(2 * at)? << 4 | digit(2 * at + 1)?;
-    }
-    Some(ChangeHash(hash))
 }
 
 /// The document of a subject `PREFIX.ID`, in the one spelling of its id.

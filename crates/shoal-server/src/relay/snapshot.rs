@@ -1,8 +1,8 @@
 //! Snapshots: whole documents in the object store, for relays behind the stream's beginning.
 //!
-//! A pointer replaces the one before only where its writer has taken in that snapshot, or cannot
-//! read it, by the sequence that NATS compares: of two relays that write at once, one reads the
-//! other's first.
+//! A writer replaces a pointer only after taking in the pointer's snapshot, or finding the snapshot
+//! unreadable. NATS compares the pointer's sequence: of two relays writing at once, the later reads
+//! the earlier's snapshot first.
 
 use std::io::Cursor;
 use std::time::Duration;
@@ -35,11 +35,8 @@ impl Shared {
         document: DocumentId,
         pointer: Pointer,
     ) -> Result<bool, Why> {
-        if self.ledger().shares(&document, &pointer.heads) {
-            self.ledger().covered(&document, &pointer.heads);
-            return Ok(true);
-        }
-        if self.has(&document, &pointer.heads).await? {
+        let is_shared = self.ledger().shares(&document, &pointer.heads);
+        if is_shared || self.has(&document, &pointer.heads).await? {
             self.ledger().covered(&document, &pointer.heads);
             return Ok(true);
         }
