@@ -238,7 +238,7 @@ async fn tools_without_a_narrowed_answer_are_refused_by_name() {
     let uris: Vec<&str> = resources.iter().map(|resource| resource.uri.as_str()).collect();
     assert_eq!(uris, ["shoal://schema"]);
     assert!(client.0.list_all_resource_templates().await.unwrap().is_empty());
-    // A document that is there, and one that is not, are refused alike.
+    // Present and absent documents are refused alike.
     let mut refusals = Vec::new();
     for uri in ["shoal://document/zz_plan", "shoal://document/nosuch"] {
         let read = client.0.read_resource(ReadResourceRequestParams::new(uri)).await;

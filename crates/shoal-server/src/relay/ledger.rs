@@ -1,8 +1,8 @@
 //! The decisions of a relay: changes to publish, changes known to be in NATS, documents waiting.
 //!
-//! Knows no sockets, files or clock. The changes to publish follow from the database: those of a
-//! document behind its published heads. A lost mark therefore costs a second publication, never a
-//! change.
+//! Knows no sockets, files or clock. The changes to publish follow from the database: the changes
+//! of a document behind its published heads. A lost mark therefore costs a second publication,
+//! never a change.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -56,7 +56,7 @@ struct Wait {
 /// The ledger of a relay.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    /// The stream, and the sequence up to which all is stored.
+    /// The stream, and the sequence of the last stored message.
     place: Option<(String, u64)>,
     documents: BTreeMap<DocumentId, Entry>,
     dirty: BTreeSet<DocumentId>,
@@ -88,8 +88,8 @@ impl Ledger {
         ledger
     }
 
-    /// Begins with a stream; gives the sequence to read from. With another stream than before, or
-    /// one that lost its end, everything counts as unpublished.
+    /// Begins with a stream; gives the sequence to read from. With another stream than before, or a
+    /// stream without its former end, everything counts as unpublished.
     pub(super) fn begin(&mut self, stream: &StreamState) -> u64 {
         let is_same = |(made, at): &(String, u64)| *made == stream.made && *at <= stream.last;
         let at = match &self.place {

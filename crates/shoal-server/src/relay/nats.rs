@@ -469,7 +469,7 @@ impl Shared {
         }
     }
 
-    /// Stores changes. Where one is refused, the others of its document are tried one by one.
+    /// Stores changes. After a refused change, the changes of its document are tried one by one.
     async fn take_in(&self, by_document: BTreeMap<DocumentId, Vec<Change>>) -> Result<(), Why> {
         let mut groups: Vec<(DocumentId, Vec<Change>)> = by_document.into_iter().collect();
         while !groups.is_empty() {
@@ -613,7 +613,7 @@ impl Shared {
         Ok(())
     }
 
-    /// As [`Storage::owed`], of a closed document, read for this; `None` for an absent one.
+    /// As [`Storage::owed`], of a closed document read from the file; `None` for an absent one.
     async fn owed_of_closed(
         &self,
         document: &DocumentId,
