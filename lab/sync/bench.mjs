@@ -2,11 +2,13 @@
 //   SHOAL=../../target/release/shoal node bench.mjs [ROW]... [--rounds N] [--seconds N] [--json FILE]
 // Answers first: a row whose clients do not end with equal documents fails.
 import { createHash, randomBytes } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { cpus, loadavg } from "node:os";
+import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { parseArgs } from "node:util";
+import { gunzipSync } from "node:zlib";
 import * as Automerge from "@automerge/automerge";
 import { generateAutomergeUrl, parseAutomergeUrl } from "@automerge/automerge-repo";
 import { HAVE, bare, found, messages, repo } from "./clients.mjs";
@@ -128,6 +130,7 @@ async function bareClients(server, peers) {
   const elapsed = (performance.now() - began) / 1000;
   const row = { peers, is_done: isDone, changes_a_second: Math.round(taken / elapsed), frames_a_second: Math.round(relayed / elapsed), acknowledged: quantiles(latencies), cpu_ms_a_change: +(((server.cpu_s() - cpu) * 1000) / Math.max(taken, 1)).toFixed(3), rss_mb: +server.rss_mb().toFixed(0) };
   all.forEach((peer) => peer.close());
+  if (!isDone) throw new Error(`${made.length * (peers / GROUP) - taken} changes were not acknowledged in a minute: ${JSON.stringify(row)}`);
   return row;
 }
 
@@ -184,6 +187,100 @@ async function swelling(server) {
   return { requests_mb: +requests_mb.toFixed(1), ephemera_mb: +ephemera_mb.toFixed(1), readers_mb: +readers_mb.toFixed(1) };
 }
 
+// Documents by name, made once: a real one, a history of 40,000 changes of a few letters, and 10^6 ops.
+const DATA = join(import.meta.dirname, "../../testdata");
+const MAKERS = {
+  essay: () => readFileSync(join(DATA, "automerge/documents/essay.amrg")),
+  rustcode: () => {
+    const { txns } = JSON.parse(gunzipSync(readFileSync(join(DATA, "traces/sequential/rustcode.json.gz"))));
+    let doc = Automerge.from({ text: "" });
+    for (const { patches } of txns) {
+      for (const [at, removed, letters] of patches) {
+        doc = Automerge.change(doc, (draft) => { Automerge.splice(draft, ["text"], at, removed, letters); });
+      }
+    }
+    return Automerge.save(doc);
+  },
+  "million-ops": () => {
+    let doc = Automerge.from({ text: "" });
+    for (let at = 0; at < 1e6; at += 1000) {
+      const letters = randomBytes(500).toString("hex");
+      doc = Automerge.change(doc, (draft) => { Automerge.splice(draft, ["text"], Math.floor(Math.random() * at), 0, letters); });
+    }
+    return Automerge.save(doc);
+  },
+};
+const bytesOf = {};
+
+// A document as it comes to newcomers: read from the disk by a server just started, and again. A
+// probe edits another document meanwhile.
+async function fetching(server, name) {
+  bytesOf[name] ??= MAKERS[name]();
+  const doc = Automerge.load(bytesOf[name]);
+  const heads = Automerge.getHeads(doc).join();
+  const { documentId } = parseAutomergeUrl(generateAutomergeUrl());
+  const author = await bare(server.url, "author", (frame) => { if (frame.type === "sync" && headsIn(frame) === heads) author.isStored = true; });
+  author.send({ type: "sync", documentId, data: Automerge.encodeSyncMessage({ heads: Automerge.getHeads(doc), need: [], have: HAVE, changes: [bytesOf[name]] }) });
+  await until("the document is stored", () => author.isStored, 120000);
+  await sleep(500);
+  author.close();
+  if (server.name !== "null") {
+    // The reference stores some time after it answered.
+    await sleep(2000);
+    await server.stop();
+    Object.assign(server, await start(server.name, { folder: server.folder }));
+  }
+  const data = Automerge.encodeSyncMessage({ heads: [], need: [], have: HAVE, changes: [] });
+  const fetch = async (id) => {
+    let done;
+    const came = new Promise((told) => { done = told; });
+    let bytes = 0;
+    const reader = await bare(server.url, id, (frame) => {
+      if (frame.type !== "sync") return;
+      const message = Automerge.decodeSyncMessage(frame.data);
+      bytes += message.changes.reduce((sum, change) => sum + change.length, 0);
+      if (message.heads.join() === heads && bytes > 0) done();
+    });
+    const began = performance.now();
+    reader.send({ type: "request", documentId, data });
+    await Promise.race([came, sleep(120000).then(() => { throw new Error("the document did not come"); })]);
+    const ms = performance.now() - began;
+    reader.close();
+    return { ms, bytes };
+  };
+  const first = await fetch("first");
+  const quiet = await probing(server, () => sleep(2000));
+  const again = [];
+  const meanwhile = await probing(server, async () => {
+    for (let at = 0; at < 10; at += 1) again.push((await fetch(`again-${at}`)).ms);
+  });
+  return { first_ms: +first.ms.toFixed(1), sent_kb: Math.round(first.bytes / 1024), again: quantiles(again), quiet, meanwhile, rss_mb: +server.rss_mb().toFixed(0) };
+}
+const headsIn = (frame) => Automerge.decodeSyncMessage(frame.data).heads.join();
+
+// Latencies of an author of small changes while something goes on.
+async function probing(server, during) {
+  const made = messages(4000);
+  const samples = [];
+  let told = () => {};
+  let next = 0;
+  const peer = await bare(server.url, `probe-${Math.random()}`, (frame) => {
+    if (frame.type === "sync" && next < made.length && headsIn(frame) === made[next].heads[0]) told();
+  });
+  const documentId = newId();
+  let isOver = false;
+  const work = during().finally(() => { isOver = true; });
+  for (; !isOver && next < made.length; next += 1) {
+    const sent = performance.now();
+    await new Promise((done) => { told = done; peer.send({ type: "sync", documentId, data: made[next].data }); });
+    samples.push(performance.now() - sent);
+    await sleep(5);
+  }
+  await work;
+  peer.close();
+  return quantiles(samples);
+}
+
 // Restart over what is stored.
 async function restart(server) {
   const first_ms = server.start_ms;
@@ -203,26 +300,7 @@ async function admission(server) {
   };
   const metric = async (name) => Number((await (await fetch(`${http}/metrics`)).text()).match(new RegExp(`^shoal_${name} (\\S+)`, "m"))[1]);
   const hex = (bytes) => Buffer.from(bytes).toString("hex");
-  const latency = async (ms) => {
-    const samples = [];
-    const documentId = newId();
-    const made = messages(4000);
-    let next = 0;
-    let sent = 0;
-    let told = () => {};
-    const peer = await bare(server.url, `probe-${Math.random()}`, (frame) => {
-      if (frame.type === "sync" && next < made.length && Automerge.decodeSyncMessage(frame.data).heads[0] === made[next].heads[0]) told();
-    });
-    for (const end = Date.now() + ms; Date.now() < end && next < made.length; next += 1) {
-      sent = performance.now();
-      await new Promise((done) => { told = done; peer.send({ type: "sync", documentId, data: made[next].data }); });
-      samples.push(performance.now() - sent);
-      await sleep(5);
-    }
-    peer.close();
-    return quantiles(samples);
-  };
-  const quiet = await latency(seconds * 300);
+  const quiet = await probing(server, () => sleep(seconds * 300));
   // A challenge for every wasted hash, and stamps that are no solution. Each address has 60 challenges a
   // minute: the flood comes from many addresses of this machine's own network.
   const from = (localAddress, body) => new Promise((done, failed) => {
@@ -251,7 +329,7 @@ async function admission(server) {
   });
   await sleep(500);
   const [hashes, spent, began] = [await metric("stamps_total"), await metric("stamp_seconds_total"), performance.now()];
-  const flooded = await latency(seconds * 700);
+  const flooded = await probing(server, () => sleep(seconds * 700));
   const elapsed = (performance.now() - began) / 1000;
   const verified = (await metric("stamps_total")) - hashes;
   const each = ((await metric("stamp_seconds_total")) - spent) / Math.max(verified, 1);
@@ -268,6 +346,9 @@ const ROWS = {
   "bare/1000": [ALL, (server) => bareClients(server, 1000)],
   idle: [ALL, idle],
   swelling: [["reference", "reference-2.5", "shoal"], swelling],
+  "fetch/essay": [ALL, (server) => fetching(server, "essay")],
+  "fetch/rustcode": [ALL, (server) => fetching(server, "rustcode")],
+  "fetch/million-ops": [ALL, (server) => fetching(server, "million-ops")],
   restart: [["reference", "reference-2.5", "shoal"], restart],
   admission: [["shoal"], admission, { args: ["--admission", "/tmp/lab-sync-admission.key", "--anyone", "write", "--admission-memory", "65536"] }],
 };

@@ -135,42 +135,46 @@ pub(crate) fn run(
         let Some(first) = inputs.blocking_recv() else { break };
         let now_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
         let mut next = Some(first);
-        for _ in 0..ROUND {
-            match next {
-                Some(Input::Event(event)) => {
+        let mut taken = 0;
+        while let Some(input) = next.take() {
+            match input {
+                Input::Event(event) => {
                     if let Event::Closed { connection } = event {
                         outlets.remove(&connection);
                     }
                     hub.handle(now_ms, event);
                 }
-                Some(Input::Frame { event, room }) => {
+                Input::Frame { event, room } => {
                     hub.handle(now_ms, event);
                     drop(room);
                 }
-                Some(Input::Connected { connection, role, access, outlet }) => {
+                Input::Connected { connection, role, access, outlet } => {
                     outlets.insert(connection, outlet);
                     hub.handle(now_ms, Event::Connected { connection, role, access });
                 }
-                Some(Input::Question(question)) => {
+                Input::Question(question) => {
                     // Whoever asks has heard of everything before.
                     for effect in hub.take_effects() {
                         carry_out(effect, &mut outlets, work, &mut news);
                     }
                     question(&mut hub);
                 }
-                Some(Input::Work(job)) => {
+                Input::Work(job) => {
                     for effect in hub.take_effects() {
                         carry_out(effect, &mut outlets, work, &mut news);
                     }
                     let _ = work.send(job);
                 }
-                Some(Input::Stop) => {
+                Input::Stop => {
                     is_stopping = true;
                     break;
                 }
-                None => break,
             }
-            next = inputs.try_recv().ok();
+            // An input that was received is handled in this round: nothing else holds it.
+            taken += 1;
+            if taken < ROUND {
+                next = inputs.try_recv().ok();
+            }
         }
         if is_stopping {
             hub.stop();
@@ -219,5 +223,38 @@ fn carry_out(
         | Effect::Refused { .. }
         | Effect::Told { .. }
         | Effect::Ask { .. } => news(effect),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+
+    use shoal_sync::{Config, Limits, Metadata};
+
+    use super::*;
+
+    #[test]
+    fn every_input_of_a_crowd_is_handled() {
+        let (engine, inputs) = Engine::channel();
+        let asked = Arc::new(AtomicUsize::new(0));
+        let crowd = 3 * ROUND + 7;
+        for _ in 0..crowd {
+            let asked = Arc::clone(&asked);
+            let question = Box::new(move |_: &mut Hub| {
+                asked.fetch_add(1, Ordering::Relaxed);
+            });
+            engine.inputs.try_send(Input::Question(question)).expect("the queue has room");
+        }
+        engine.inputs.try_send(Input::Stop).expect("the queue has room");
+        let hub = Hub::new(Config {
+            peer_id: "server".to_owned(),
+            metadata: Metadata::default(),
+            limits: Limits::default(),
+        });
+        let (work, _works) = mpsc::channel();
+        run(hub, inputs, &work, Box::new(drop));
+        assert_eq!(asked.load(Ordering::Relaxed), crowd);
     }
 }

@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use crate::wire::{Meter, Wire};
 
 /// Buffers of a socket: each idle one keeps the first.
-const READ_BUFFER: usize = 4 << 10;
+const READ_BUFFER: usize = 2 << 10;
 const WRITE_BUFFER: usize = 64 << 10;
 
 /// A server's socket.

@@ -109,6 +109,8 @@ pub struct Hub {
     next_leaving: u64,
     /// Connections with something to tell and room in their queue.
     dirty: BTreeSet<ConnectionId>,
+    /// Connections whose own changes have become durable: an author is told before the readers.
+    authors: BTreeSet<ConnectionId>,
     effects: Vec<Effect>,
     next_job: u64,
 }
@@ -132,6 +134,7 @@ impl Hub {
             remembered_order: VecDeque::new(),
             next_leaving: 0,
             dirty: BTreeSet::new(),
+            authors: BTreeSet::new(),
             effects: Vec::new(),
             next_job: 0,
         }
@@ -247,7 +250,8 @@ impl Hub {
     /// Makes the messages that are due, and gives every effect since the last call. Events that
     /// came together are best taken in together: one message then tells of all of them.
     pub fn take_effects(&mut self) -> Vec<Effect> {
-        for connection in std::mem::take(&mut self.dirty) {
+        let authors = std::mem::take(&mut self.authors);
+        for connection in authors.into_iter().chain(std::mem::take(&mut self.dirty)) {
             self.flush(connection);
         }
         std::mem::take(&mut self.effects)

@@ -310,6 +310,7 @@ impl Hub {
         } else {
             self.mark(connection, id);
         }
+        self.authors.insert(connection);
         self.advance(connection, id);
     }
 
