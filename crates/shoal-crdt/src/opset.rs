@@ -221,6 +221,11 @@ impl OpSet {
     }
 
     /// Counts a new row.
+    /// Makes room for `count` objects beside the root.
+    pub(crate) fn reserve(&mut self, count: usize) {
+        self.by_id.reserve(count);
+    }
+
     pub(crate) fn count_op(&mut self) {
         self.op_count += 1;
     }

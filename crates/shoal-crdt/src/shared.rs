@@ -50,6 +50,16 @@ impl<K: Clone + Eq + Hash, V: Clone> SharedMap<K, V> {
         }
     }
 
+    /// Makes room for `count` entries in an empty map.
+    pub(crate) fn reserve(&mut self, count: usize) {
+        if self.len == 0 && count > self.shards.len() * SHARD {
+            let shards = count.div_ceil(SHARD).next_power_of_two();
+            let room = count / shards + count / shards / 8;
+            let shard = || Arc::new(FxHashMap::with_capacity_and_hasher(room, FxBuildHasher));
+            self.shards = std::iter::repeat_with(shard).take(shards).collect();
+        }
+    }
+
     pub(crate) fn remove<Q>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -101,6 +111,8 @@ mod tests {
     #[test]
     fn it_is_a_map_that_clones_share() {
         let mut map = SharedMap::<Arc<str>, usize>::default();
+        assert_eq!(map.get("0"), None);
+        map.reserve(50);
         assert_eq!(map.get("0"), None);
         for number in 0..300 {
             map.insert(number.to_string().as_str().into(), number);

@@ -25,6 +25,7 @@ pub(super) fn outline(set: &mut OpSet, chunk: &DocumentChunk) -> Result<(), Erro
     let actors: Box<[ActorIdx]> =
         chunk.actors().iter().map(|actor| set.intern_actor(actor)).collect();
     let rows = chunk.op_rows();
+    set.reserve(rows.object_count());
     let mut outline = Outline::new(set, &rows, &actors);
     for index in 0..rows.group_count() {
         let group = rows.group(index);

@@ -25,8 +25,49 @@ pub(crate) fn inflate(
     max_bytes: u64,
     out: &mut Vec<u8>,
 ) -> Result<usize, InflateError> {
+    inflate_with(&mut Decompress::new(false), bytes, max_bytes, out)
+}
+
+/// Inflates one stream after the other with the same window and buffer.
+pub(crate) struct Inflater {
+    stream: Decompress,
+    buffer: Vec<u8>,
+}
+
+/// A longer buffer is given away instead of copied.
+const COPIED_BYTES: usize = 1 << 20;
+
+impl Inflater {
+    pub(crate) fn new() -> Self {
+        Self { stream: Decompress::new(false), buffer: Vec::new() }
+    }
+
+    /// As [`inflate`], into memory of the size needed.
+    ///
+    /// # Errors
+    /// As [`inflate`].
+    pub(crate) fn inflate(
+        &mut self,
+        bytes: &[u8],
+        max_bytes: u64,
+    ) -> Result<Box<[u8]>, InflateError> {
+        self.buffer.clear();
+        inflate_with(&mut self.stream, bytes, max_bytes, &mut self.buffer)?;
+        if self.buffer.len() > COPIED_BYTES {
+            return Ok(std::mem::take(&mut self.buffer).into());
+        }
+        Ok(self.buffer[..].into())
+    }
+}
+
+fn inflate_with(
+    stream: &mut Decompress,
+    bytes: &[u8],
+    max_bytes: u64,
+    out: &mut Vec<u8>,
+) -> Result<usize, InflateError> {
     let start = out.len();
-    let mut stream = Decompress::new(false);
+    stream.reset(false);
     loop {
         let read = usize::try_from(stream.total_in()).map_err(|_| InflateError::TooLong)?;
         let rest = bytes.get(read..).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! The common parts of document chunks and bundles: actors, and columns, deflated or not.
 
-use super::compressed::{self, InflateError};
+use super::compressed::{InflateError, Inflater};
 use crate::column::leb128::Reader;
 use crate::column::spec::{ColumnSpec, RawColumn};
 use crate::{ActorId, ChunkType, Error, Fault, Limits};
@@ -46,25 +46,25 @@ pub(super) fn load<const N: usize>(
 ) -> Result<[Box<[u8]>; N], Error> {
     let in_part = |part, fault| Error::Corrupt { chunk, part, row: None, fault };
     let mut columns: [Box<[u8]>; N] = std::array::from_fn(|_| Box::default());
+    let mut inflater = None;
     for column in table {
         let bytes = &data[column.range.clone()];
         // An unknown column cannot be kept: rebuilt changes would lack it.
         let index = place(column.spec.inflated())
             .ok_or_else(|| in_part(table_part, Fault::UnknownColumn(column.spec.0)))?;
         columns[index] = if column.spec.is_deflated() {
-            let mut inflated = Vec::new();
             let max = (*budget).min(u64::from(u32::MAX));
-            let len =
-                compressed::inflate(bytes, max, &mut inflated).map_err(|error| match error {
-                    InflateError::Fault(fault) => in_part(data_part, fault),
-                    InflateError::TooLong => Error::Limit {
-                        chunk,
-                        what: "inflated bytes",
-                        max: limits.max_decompressed_bytes,
-                    },
-                })?;
-            *budget -= len as u64;
-            inflated.into()
+            let inflater = inflater.get_or_insert_with(Inflater::new);
+            let inflated = inflater.inflate(bytes, max).map_err(|error| match error {
+                InflateError::Fault(fault) => in_part(data_part, fault),
+                InflateError::TooLong => Error::Limit {
+                    chunk,
+                    what: "inflated bytes",
+                    max: limits.max_decompressed_bytes,
+                },
+            })?;
+            *budget -= inflated.len() as u64;
+            inflated
         } else {
             bytes.into()
         };

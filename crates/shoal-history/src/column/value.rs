@@ -59,6 +59,23 @@ impl<'a> RawValue<'a> {
     }
 }
 
+/// True for the payload of an integer of up to nine bytes, in its shortest form, and not a counter
+/// or timestamp. False says nothing. Cost: less than decoding.
+#[inline]
+pub(crate) fn is_short_integer(type_code: u8, payload: &[u8]) -> bool {
+    let Some((last, before)) = payload.split_last() else { return false };
+    if before.len() > 8 || *last >= 0x80 || before.iter().any(|byte| *byte < 0x80) {
+        return false;
+    }
+    let Some(before) = before.last() else { return matches!(type_code, UINT | INT) };
+    match type_code {
+        UINT => *last != 0,
+        // A last byte of nothing but sign bits repeats the sign of the byte before.
+        INT => *last != if before & 0x40 == 0 { 0 } else { 0x7f },
+        _ => false,
+    }
+}
+
 /// Reads the pair of columns row by row.
 #[derive(Clone, Debug)]
 pub(crate) struct ValueDecoder<'a> {
@@ -290,6 +307,18 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn short_integers_are_integers(
+            code in 0_u8..16,
+            bytes in proptest::collection::vec(prop_oneof![
+                any::<u8>(), 0x80_u8.., Just(0x80), Just(0xff), Just(0xc0), Just(0x7f), Just(0)
+            ], 0..11),
+        ) {
+            let scalar = RawValue { type_code: code, payload: &bytes }.scalar();
+            let is_integer = matches!(scalar, Ok(ScalarRef::Int(_) | ScalarRef::Uint(_)));
+            prop_assert_eq!(is_short_integer(code, &bytes), is_integer && bytes.len() < 10);
+        }
+
         #[test]
         fn both_ways(values in proptest::collection::vec(any_scalar(), 0..50)) {
             let mut encoder = ValueEncoder::default();

@@ -11,10 +11,11 @@ use crate::chunk::columns::{
     KEY_STRING, MARK_NAME, OBJ_ACTOR, OBJ_COUNTER, VALUE, VALUE_META,
 };
 use crate::chunk::op_rows::{self};
+use crate::chunk::op_runs;
 use crate::column::boolean::BooleanDecoder;
 use crate::column::delta::DeltaDecoder;
 use crate::column::rle::RleDecoder;
-use crate::column::value::RawValue;
+use crate::column::value::{self, RawValue};
 use crate::{Action, ActorIdx, Fault, Key, ObjId, OpId, ScalarRef};
 
 mod succs;
@@ -157,56 +158,64 @@ impl OpTable {
         };
         let (mut object_actor, mut object_counter) = (None, None);
         let (mut elem_actor, mut string) = (None, None);
-        // The number of unchanged rows ahead in each of the ten columns.
-        let mut left = [0_u64; 10];
+        // In each of the ten columns the first row behind those known to be like the last one.
+        let mut ends = [0_u64; 10];
+        let after = |row: usize, run: u64| (row as u64).saturating_add(run);
+        let mut lately = Lately::default();
         let mut last_obj = 0;
         let payloads = &columns[VALUE];
         let mut payload_end = 0_usize;
         let mut row = 0;
         while row < count {
-            if left[0] == 0 {
+            if ends[0] == row as u64 {
                 let (value, run) = id_actor.next_equal()?;
-                (segment.id_actor, left[0]) = (actor(value.ok_or(Faulty)?, actors)?, run);
+                (segment.id_actor, ends[0]) =
+                    (actor(value.ok_or(Faulty)?, actors)?, after(row, run));
             }
-            if left[1] == 0 {
-                (object_actor, left[1]) = obj_actor.next_equal()?;
+            if ends[1] == row as u64 {
+                let (value, run) = obj_actor.next_equal()?;
+                (object_actor, ends[1]) = (value, after(row, run));
             }
-            if left[2] == 0 {
-                (object_counter, left[2]) = obj_counter.next_equal()?;
+            if ends[2] == row as u64 {
+                let (value, run) = obj_counter.next_equal()?;
+                (object_counter, ends[2]) = (value, after(row, run));
             }
-            if left[3] == 0 {
-                (elem_actor, left[3]) = key_actor.next_equal()?;
+            if ends[3] == row as u64 {
+                let (value, run) = key_actor.next_equal()?;
+                (elem_actor, ends[3]) = (value, after(row, run));
             }
-            if left[4] == 0 {
+            if ends[4] == row as u64 {
                 let (value, run) = action.next_equal()?;
                 let value = value.and_then(Action::from_code).ok_or(Faulty)?;
                 if value == Action::Delete {
                     return Err(Faulty);
                 }
-                (segment.action, left[4]) = (value, run);
+                (segment.action, ends[4]) = (value, after(row, run));
             }
-            if left[5] == 0 {
+            if ends[5] == row as u64 {
                 let (value, run) = meta.next_equal()?;
                 let value = value.unwrap_or(0);
                 segment.payload_len = u32::try_from(value >> 4).map_err(|_| Faulty)?;
                 segment.value_type = (value & 15) as u8;
-                left[5] = run;
+                ends[5] = after(row, run);
             }
-            if left[6] == 0 {
+            if ends[6] == row as u64 {
                 let (value, run) = key_string.next_equal()?;
-                string = value.map(|text| self.add_text(text));
-                left[6] = run;
+                string = value.map(|text| lately.number(self, text));
+                ends[6] = after(row, run);
             }
-            if left[7] == 0 {
+            if ends[7] == row as u64 {
                 let (value, run) = mark_name.next_equal()?;
                 segment.mark_name = value.map_or(0, |text| self.add_text(text) + 1);
-                left[7] = run;
+                ends[7] = after(row, run);
             }
-            if left[8] == 0 {
-                (segment.insert, left[8]) = insert.next_equal()?;
+            if ends[8] == row as u64 {
+                let (value, run) = insert.next_equal()?;
+                (segment.insert, ends[8]) = (value, after(row, run));
             }
-            if left[9] == 0 {
-                (segment.expand, left[9]) = expand.next_equal()?;
+            if ends[9] == row as u64 {
+                let (value, run) = expand.next_equal()?;
+                (segment.expand, ends[9]) = (value, after(row, run));
             }
             (segment.obj_counter, segment.obj_actor) = match (object_counter, object_actor) {
                 (None, None) => (0, 0),
@@ -221,9 +230,7 @@ impl OpTable {
                 (None, None) if segment.insert => KeyKind::Head,
                 _ => return Err(Faulty),
             };
-            let rest = (count - row) as u64;
-            let run = left.iter().fold(rest, |least, left| least.min(*left));
-            left.iter_mut().for_each(|left| *left -= run);
+            let run = ends.iter().fold(count as u64, |least, end| least.min(*end)) - row as u64;
             let len = usize::try_from(run).map_err(|_| Faulty)?;
             let obj = u64::from(segment.obj_counter) << 32 | u64::from(segment.obj_actor);
             if obj < last_obj {
@@ -433,6 +440,44 @@ impl OpTable {
     }
 }
 
+/// Strings added lately, by their number + 1: the objects of a document have the same keys again
+/// and again. What falls out is added once more.
+struct Lately([u32; LATELY]);
+
+/// How many strings are remembered, a power of two.
+const LATELY: usize = 256;
+
+impl Default for Lately {
+    fn default() -> Self {
+        Self([0; LATELY])
+    }
+}
+
+impl Lately {
+    /// The number of a string, added unless it is remembered.
+    #[inline]
+    fn number(&mut self, table: &mut OpTable, text: &str) -> u32 {
+        let slot = &mut self.0[Self::slot(text.as_bytes())];
+        match slot.checked_sub(1) {
+            Some(number) if table.text(number) == text => number,
+            _ => {
+                let number = table.add_text(text);
+                *slot = number + 1;
+                number
+            }
+        }
+    }
+
+    /// A place by the length, and the first, middle and last bytes.
+    #[inline]
+    fn slot(text: &[u8]) -> usize {
+        let at = |index: usize| text.get(index).copied().map_or(0, u64::from);
+        let len = text.len();
+        let mixed = at(0) | at(len / 2) << 8 | at(len.wrapping_sub(1)) << 16 | (len as u64) << 24;
+        (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize % LATELY
+    }
+}
+
 impl Chain {
     #[inline]
     pub(super) fn key_counter_at(&self, at: u32) -> u32 {
@@ -473,8 +518,13 @@ fn check_values(segment: &Segment, payloads: &[u8]) -> Result<(), Faulty> {
     if segment.payload_len == 0 {
         return check_value(segment, value(&[])?);
     }
-    let is_text = matches!(value(b"aaaaaaaa"), Ok(ScalarRef::Str(_)));
+    let is_text = segment.value_type == op_runs::STR;
     if is_text && segment.action != Action::Increment && payloads.is_ascii() {
+        return Ok(());
+    }
+    if payloads.len() == segment.payload_len as usize
+        && value::is_short_integer(segment.value_type, payloads)
+    {
         return Ok(());
     }
     for payload in payloads.chunks_exact(segment.payload_len as usize) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::op_table::{KeyKind, OpTable};
 use super::{DocumentChunk, DocumentOps};
+use crate::chunk::op_rows;
 use crate::{Action, ActorIdx, ObjId, OpId};
 
 /// The op rows of a document chunk, kept apart from the chunk. A copy costs nothing.
@@ -61,6 +62,15 @@ impl OpRows {
     /// The number of rows.
     pub fn len(&self) -> usize {
         self.table.len()
+    }
+
+    /// The number of rows making an object. O(n) for n groups.
+    pub fn object_count(&self) -> usize {
+        let is_making = |action| op_rows::runs_of(action) > 1;
+        let chains = (0..).zip(&self.table.chains);
+        let made = chains
+            .filter(|(_, chain)| is_making(self.table.segments[chain.segment as usize].action));
+        made.map(|(at, _)| self.table.chain_len(at) as usize).sum()
     }
 
     /// True without any row.

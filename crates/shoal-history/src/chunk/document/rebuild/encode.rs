@@ -12,11 +12,13 @@ use crate::chunk::columns::{
     LINK_COUNT, LINK_COUNTER, MARK_NAME, OBJ_ACTOR, OBJ_COUNTER, VALUE, VALUE_META,
 };
 use crate::chunk::op_one::{self, Number, Written};
+use crate::chunk::op_rows::{OpEncoder, Row, RowValue};
 use crate::chunk::op_runs::OneRun;
 use crate::column::boolean::BooleanState;
 use crate::column::delta::DeltaState;
 use crate::column::rle::{RleState, Text, Uint};
-use crate::{Action, ActorId};
+use crate::column::value::RawValue;
+use crate::{Action, ActorId, ActorIdx, Key, ObjId, OpId};
 
 mod stencil;
 
@@ -65,13 +67,20 @@ enum Encoded {
     OneOp(Written),
     /// In the encoder, one after the other: their lengths.
     Columns([usize; COLUMN_COUNT]),
+    /// In the encoder of entries.
+    Entries,
 }
 
 impl Encoded {
+    /// The columns; `data` are those in one piece, or of entries, each by itself.
     fn columns<'a>(&'a self, data: &'a [&'a [u8]]) -> Columns<'a> {
         match self {
             Self::OneOp(written) => Columns::OneOp(written.bytes()),
             Self::Columns(lens) => Columns::Encoded { lens: *lens, data },
+            Self::Entries => {
+                let len = |index: usize| data.get(index).map_or(0, |column| column.len());
+                Columns::Encoded { lens: std::array::from_fn(len), data }
+            }
         }
     }
 }
@@ -87,6 +96,8 @@ pub(super) struct Encoder {
     numbers: RleState<Uint>,
     delta: DeltaState,
     text: RleState<Text>,
+    /// The columns of a change of map entries alone.
+    entries: OpEncoder,
     stencils: Stencils,
 }
 
@@ -179,16 +190,19 @@ impl Encoder {
         let encoded = match runs {
             [run] if let Some(row) = self.one_op(parts, run) => Ok(Encoded::OneOp(row.write())),
             [run] if self.is_plain(parts, run) => Ok(Encoded::Columns(self.encode_run(parts, run))),
+            _ if self.encode_entries(parts, runs, room) => Ok(Encoded::Entries),
             _ => self.encode_columns(parts, runs, room).map(Encoded::Columns),
         };
         if cfg!(debug_assertions)
-            && let (Ok(encoded), [_]) = (&encoded, runs)
+            && let Ok(encoded) = &encoded
+            && (runs.len() == 1 || matches!(encoded, Encoded::Entries))
         {
             self.check_columns(parts, runs, encoded);
         }
         self.forget_actors(author);
         let encoded = encoded?;
-        let data = [&self.data[..]];
+        let (one, entries) = ([&self.data[..]], self.entries.columns());
+        let data = if matches!(encoded, Encoded::Entries) { &entries[..] } else { &one[..] };
         let frame = Frame {
             deps: Deps::Open(changes.deps_at(change).len()),
             author: &parts.actors[author as usize],
@@ -199,7 +213,7 @@ impl Encoder {
             extra_bytes: changes.extra(change),
         };
         let others = self.others.iter().map(|actor| &parts.actors[*actor as usize]);
-        let columns = encoded.columns(&data);
+        let columns = encoded.columns(data);
         let places = frame.write(others, columns, room, &mut self.body, &mut batch.bytes);
         let places = places.ok_or(TooLong)?;
         batch.others.extend_from_slice(&self.others);
@@ -217,11 +231,14 @@ impl Encoder {
     /// Panics unless [`encode_columns`](Self::encode_columns) makes the columns of the fast path.
     fn check_columns(&mut self, parts: &Parts<'_>, runs: &[OpRun], encoded: &Encoded) {
         let data = std::mem::take(&mut self.data);
-        let fast = encoded.columns(&[&data]).to_bytes();
+        let fast = match encoded {
+            Encoded::Entries => encoded.columns(&self.entries.columns()).to_bytes(),
+            _ => encoded.columns(&[&data]).to_bytes(),
+        };
         let lens = self.encode_columns(parts, runs, usize::MAX);
         let lens = lens.unwrap_or([0; COLUMN_COUNT]);
         let slow = Columns::Encoded { lens, data: &[&self.data] }.to_bytes();
-        assert_eq!(fast, slow, "a change of one run has the same columns on every path");
+        assert_eq!(fast, slow, "a change has the same columns on every path");
         self.data = data;
     }
 
@@ -271,6 +288,67 @@ impl Encoder {
         for (index, &actor) in (1..).zip(&self.others) {
             self.local[actor as usize] = index;
         }
+    }
+
+    /// Encodes the columns of a change of map entries alone, in one walk over its runs; false, and
+    /// nothing meant, for any other change, and for one with keys of more than `room` bytes.
+    fn encode_entries(&mut self, parts: &Parts<'_>, runs: &[OpRun], room: usize) -> bool {
+        let Parts { rows, slots, .. } = parts;
+        let Self { entries, local, .. } = self;
+        let local = |id: OpId| OpId { actor: ActorIdx(local[id.actor.as_usize()]), ..id };
+        let in_map = |run: &OpRun| matches!(rows.segment(run.place).key, KeyKind::Map(_));
+        if !(runs.first().is_some_and(in_map) && runs.last().is_some_and(in_map)) {
+            return false;
+        }
+        entries.clear();
+        let mut text_room = room;
+        for run in runs {
+            let segment = rows.segment(run.place);
+            let KeyKind::Map(string) = segment.key else { return false };
+            let key = rows.text(string);
+            let left = (run.len as usize).checked_mul(key.len());
+            let Some(left) = left.and_then(|len| text_room.checked_sub(len)) else { return false };
+            text_room = left;
+            let one;
+            let preds = match run.preds {
+                Preds::None => &[][..],
+                Preds::Listed { list, .. } => slots.preds(list),
+                Preds::Deleted { .. } if run.len == 1 => {
+                    one = [rows.id(run.place)];
+                    &one[..]
+                }
+                Preds::Deleted { .. } => return false,
+            };
+            let mut row = Row {
+                obj: match segment.obj() {
+                    ObjId::Root => ObjId::Root,
+                    ObjId::Op(id) => ObjId::Op(local(id)),
+                },
+                key: Key::Map(key),
+                insert: false,
+                action: Action::Delete,
+                value: RowValue::Raw(RawValue::NULL),
+                expand: false,
+                mark_name: None,
+            };
+            if run.is_delete() {
+                entries.push(&row, preds.iter().map(|id| local(*id)));
+                continue;
+            }
+            row.action = segment.action;
+            row.expand = segment.expand;
+            row.mark_name = rows.mark_name(segment);
+            let len = segment.payload_len as usize;
+            let payloads = rows.payloads(parts.payloads, run.place, run.len);
+            for at in 0..run.len as usize {
+                let payload = &payloads[at * len..(at + 1) * len];
+                let type_code = segment.value_type;
+                row.value = RowValue::Raw(RawValue { type_code, payload });
+                entries.push(&row, preds.iter().map(|id| local(*id)));
+            }
+        }
+        entries.finish();
+        true
     }
 
     /// Encodes the columns and returns the length of each.
