@@ -118,7 +118,26 @@ impl OpSet {
         object.data.get_or_init(|| self.build(object))
     }
 
-    fn build(&self, object: &Object) -> Data {
+    /// The rows of an object nobody has looked at since loading, in the order of a document's rows;
+    /// `None` for all others.
+    pub(crate) fn untouched<'a>(&'a self, object: &Object) -> Option<(&'a Rows, Span)> {
+        let is_sorted =
+            object.span.ids_ascend && (object.span.keys_ascend || object.kind.is_sequence());
+        let is_empty = object.span.first == object.span.end;
+        let rows = self.rows.as_deref().filter(|_| object.data.get().is_none())?;
+        (is_sorted || is_empty).then_some((rows, object.span))
+    }
+
+    /// This document's actors, by those of the loaded rows.
+    pub(crate) fn actors_of_rows(&self) -> &[ActorIdx] {
+        self.rows.as_deref().map_or(&[], Rows::actors)
+    }
+
+    /// The contents of an object of this set, built anew from its rows if nobody has looked at them.
+    pub(crate) fn build(&self, object: &Object) -> Data {
+        if let Some(data) = object.data.get() {
+            return data.clone();
+        }
         let unit = match object.kind {
             ObjType::Map | ObjType::Table => None,
             ObjType::List => Some(Unit::Element),
@@ -202,6 +221,11 @@ impl OpSet {
         self.add(id, kind, parent, OnceLock::from(data))
     }
 
+    /// Makes room for `count` objects beside the root.
+    pub(crate) fn reserve(&mut self, count: usize) {
+        self.by_id.reserve(count);
+    }
+
     /// Adds an object to be built from rows: from none, unless [`OpSet::set_span`] names some.
     pub(crate) fn add_unbuilt(&mut self, id: OpId, kind: ObjType, parent: ObjIdx) -> ObjIdx {
         self.add(id, kind, parent, OnceLock::new())
@@ -221,11 +245,6 @@ impl OpSet {
     }
 
     /// Counts a new row.
-    /// Makes room for `count` objects beside the root.
-    pub(crate) fn reserve(&mut self, count: usize) {
-        self.by_id.reserve(count);
-    }
-
     pub(crate) fn count_op(&mut self) {
         self.op_count += 1;
     }

@@ -272,6 +272,15 @@ impl Register {
         }
     }
 
+    /// The op of a register that never had another.
+    #[inline]
+    pub(crate) fn alone(&self) -> Option<&RegOp> {
+        match &self.0 {
+            Repr::One(op) => Some(op),
+            Repr::Many(_) => None,
+        }
+    }
+
     /// Every op, ascending by id, as rows of a document list them.
     pub(crate) fn rows<'a>(&'a self, actors: &Actors, rows: &mut Vec<OpRef<'a>>) {
         self.rows_where(|_| true, actors, rows);

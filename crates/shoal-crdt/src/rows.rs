@@ -5,7 +5,8 @@
 //! without another check and without a look at others.
 
 use shoal_history::{
-    ActorIdx, DocumentRows, InsertRun, Key, ObjId as StoredObjId, Op, OpId, OpRows, TextRun,
+    ActorIdx, DocumentOps, DocumentRows, InsertRun, Key, ObjId as StoredObjId, Op, OpId, OpRows,
+    TextRun,
 };
 
 use crate::actors::Actors;
@@ -33,6 +34,8 @@ pub(crate) struct Span {
     pub(crate) end: u32,
     /// True for a map with its keys in order.
     pub(crate) keys_ascend: bool,
+    /// True for rows of each key or element in the order of their ids.
+    pub(crate) ids_ascend: bool,
 }
 
 impl Rows {
@@ -42,6 +45,16 @@ impl Rows {
         names: Box<[Option<NameIdx>]>,
     ) -> Rows {
         Rows { rows, actors, names }
+    }
+
+    /// The document's actors, by the chunk's.
+    pub(crate) fn actors(&self) -> &[ActorIdx] {
+        &self.actors
+    }
+
+    /// The rows of an object, with the chunk's actors.
+    pub(crate) fn ops(&self, span: Span) -> DocumentOps<'_> {
+        self.rows.ops(span.first, span.end)
     }
 
     /// The id of a row, or of a successor, by the document's actors.
@@ -70,7 +83,7 @@ impl Rows {
         let mut map = MapObject::default();
         let (mut register, mut links) = (Vec::new(), Vec::new());
         let mut last = None;
-        let mut ops = self.rows.ops(span.first, span.end);
+        let mut ops = self.ops(span);
         loop {
             let number = ops.next_key();
             let name = number.and_then(|number| self.names[number as usize]);
@@ -100,7 +113,7 @@ impl Rows {
     ) -> Sequence {
         let mut elements = Elements::new(Builder::new(unit), actors);
         let mut links = Vec::new();
-        let mut ops = self.rows.ops(span.first, span.end);
+        let mut ops = self.ops(span);
         while let Some(read) = ops.next_rows() {
             match read {
                 DocumentRows::Op(op) => {

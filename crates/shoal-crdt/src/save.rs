@@ -1,16 +1,15 @@
 //! Writing documents as bytes.
 
 use shoal_history::{
-    ActorId, ActorIdx, ChangeHash, DocumentWriter, InsertRun, Key, Limits, ObjId as StoredObjId,
-    Op, OpId, TextRun,
+    ActorId, ActorIdx, ChangeHash, DocumentOps, DocumentRows, DocumentWriter, InsertRun, Key,
+    Limits, ObjId as StoredObjId, Op, OpId, TextRun,
 };
 
-use crate::actors::Actors;
 use crate::document::Document;
 use crate::error::Error;
 use crate::load::LoadOptions;
 use crate::opset::{Data, Object, OpSet};
-use crate::register::OpRef;
+use crate::register::{OpRef, Succ};
 use crate::sequence::{Kind, NO_OP, RunView};
 
 /// How a document is saved.
@@ -103,15 +102,32 @@ impl Document {
             places[actor.as_usize()] = ActorIdx(place);
         }
 
-        let mut writer = DocumentWriter::new(&ids).deflate(deflate);
-        writer.push_graph(&self.graph);
         let mut objects: Vec<&Object> = self.ops.objects().collect();
-        objects.sort_unstable_by(|a, b| actors.compare(a.id, b.id));
-        let mut rows = RowWriter { writer, places: &places, ops: &self.ops, links: Vec::new() };
-        for object in objects {
-            rows.push_object(object, actors);
+        if !objects.is_sorted_by(|a, b| actors.compare(a.id, b.id).is_lt()) {
+            objects.sort_unstable_by(|a, b| actors.compare(a.id, b.id));
         }
-        rows.writer.finish().expect("the op set keeps the rules of the format")
+        let of_rows = self.ops.actors_of_rows().iter().map(|actor| places[actor.as_usize()]);
+        let of_rows: Box<[ActorIdx]> = of_rows.collect();
+        let write = |deflate, copies: bool| {
+            let mut writer = DocumentWriter::new(&ids).deflate(deflate);
+            writer.push_graph(&self.graph);
+            let (places, of_rows) = (&places[..], &of_rows[..]);
+            let links = Vec::new();
+            let mut rows = RowWriter { writer, places, of_rows, ops: &self.ops, links };
+            for object in &objects {
+                match self.ops.untouched(object).filter(|_| copies) {
+                    Some((stored, span)) => rows.copy(stored.ops(span)),
+                    None if copies => rows.push_object(object, self.ops.data_of(object)),
+                    None => rows.push_object(object, &self.ops.build(object)),
+                }
+            }
+            rows.writer.finish().expect("the op set keeps the rules of the format")
+        };
+        debug_assert!(
+            self.ops.op_count() > 2000 || write(false, true) == write(false, false),
+            "rows are copied as their objects would write them"
+        );
+        write(deflate, true)
     }
 }
 
@@ -119,21 +135,92 @@ struct RowWriter<'a> {
     writer: DocumentWriter<'a>,
     /// From this document's actors to the sorted ones.
     places: &'a [ActorIdx],
+    /// From the actors of the loaded rows to the sorted ones.
+    of_rows: &'a [ActorIdx],
     ops: &'a OpSet,
     links: Vec<OpId>,
 }
 
 impl RowWriter<'_> {
-    fn push_object(&mut self, object: &Object, actors: &Actors) {
+    /// Writes the rows of an object as they were loaded: the object is not built.
+    fn copy(&mut self, mut stored: DocumentOps<'_>) {
+        let of_rows = self.of_rows;
+        let id = |id: OpId| place(of_rows, id);
+        let object = |obj: StoredObjId| match obj {
+            StoredObjId::Root => obj,
+            StoredObjId::Op(obj) => StoredObjId::Op(id(obj)),
+        };
+        while let Some(read) = stored.next_rows() {
+            match read {
+                DocumentRows::Op(op) => {
+                    self.links.clear();
+                    self.links.extend(op.links.iter().map(|link| id(*link)));
+                    let (obj, links) = (object(op.obj), &self.links);
+                    let key = match op.key {
+                        Key::Elem(elem) => Key::Elem(id(elem)),
+                        Key::Map(key) if !(op.expand || op.mark_name.is_some()) => {
+                            let content = (op.action, op.value);
+                            self.writer.push_entry(obj, key, id(op.id), content, links);
+                            continue;
+                        }
+                        key => key,
+                    };
+                    self.writer.push_op(&Op { id: id(op.id), obj, key, links, ..op });
+                }
+                DocumentRows::Text(run) => self.writer.push_text(&TextRun {
+                    id: id(run.id),
+                    obj: object(run.obj),
+                    reference: run.reference.map(id),
+                    succ: run.succ.map(id),
+                    ..run
+                }),
+                DocumentRows::Scalars(run, values) => {
+                    let run = InsertRun {
+                        id: id(run.id),
+                        obj: object(run.obj),
+                        reference: run.reference.map(id),
+                        succ: run.succ.map(id),
+                        ..run
+                    };
+                    self.writer.push_scalars(&run, values);
+                }
+            }
+        }
+    }
+
+    fn push_object(&mut self, object: &Object, data: &Data) {
+        let actors = &*self.ops.actors;
         let obj = if object.id == NO_OP {
             StoredObjId::Root
         } else {
             StoredObjId::Op(self.place(object.id))
         };
-        match self.ops.data_of(object) {
+        match data {
             Data::Map(map) => {
                 let mut rows = Vec::new();
                 for (key, register) in map.sorted(&self.ops.names) {
+                    if let Some(op) = register.alone()
+                        && !(op.expand || op.mark_name.is_some())
+                    {
+                        let places = self.places;
+                        let content = (op.action, op.value.as_ref());
+                        let id = place(places, op.id);
+                        let one;
+                        let links = match &op.succ {
+                            Succ::None => &[][..],
+                            Succ::One(id) => {
+                                one = [place(places, *id)];
+                                &one[..]
+                            }
+                            Succ::Many(ids) => {
+                                self.links.clear();
+                                self.links.extend(ids.iter().map(|id| place(places, *id)));
+                                &self.links[..]
+                            }
+                        };
+                        self.writer.push_entry(obj, key, id, content, links);
+                        continue;
+                    }
                     rows.clear();
                     register.rows(actors, &mut rows);
                     for row in &rows {
@@ -218,4 +305,83 @@ impl RowWriter<'_> {
 
 fn place(places: &[ActorIdx], id: OpId) -> OpId {
     OpId { counter: id.counter, actor: places[id.actor.as_usize()] }
+}
+
+#[cfg(test)]
+mod tests {
+    use shoal_history::{
+        Action, ActorId, ActorIdx, DocumentWriter, Key, ObjId as StoredObjId, Op, OpId, ScalarRef,
+    };
+
+    use crate::{CommitOptions, Document, LoadOptions, ObjType, ROOT};
+
+    fn load(bytes: &[u8]) -> Document {
+        Document::load(bytes, ActorId::new(&[9]), &LoadOptions::default()).unwrap()
+    }
+
+    #[test]
+    fn an_edit_of_a_loaded_document_is_saved_without_building_the_others() {
+        let mut doc = Document::new(ActorId::new(&[1]));
+        let mut tx = doc.transaction();
+        for at in 0..30_i64 {
+            let map = tx.put_object(&ROOT, &format!("map {at}"), ObjType::Map).unwrap();
+            tx.put(&map, "n", at).unwrap();
+            tx.put(&map, "n", at + 1).unwrap();
+            tx.delete(&map, "n").unwrap();
+            let list = tx.put_object(&map, "list", ObjType::List).unwrap();
+            (0..5).for_each(|at| tx.insert(&list, at, at as i64).unwrap());
+            tx.put(&list, 2, "another").unwrap();
+            let text = tx.put_object(&map, "text", ObjType::Text).unwrap();
+            tx.splice_text(&text, 0, 0, "some text").unwrap();
+            tx.splice_text(&text, 2, 3, "").unwrap();
+        }
+        tx.commit(CommitOptions::default());
+        let bytes = doc.save();
+        let mut loaded = load(&bytes);
+        // The author of the edit comes before the one known.
+        let mut edited = [doc, loaded.fork(ActorId::new(&[7]))];
+        for doc in &mut edited {
+            doc.set_actor(ActorId::new(&[0]));
+            let mut tx = doc.transaction();
+            tx.put(&ROOT, "edit", 1).unwrap();
+            tx.commit(CommitOptions::default());
+        }
+        let [mut built, mut copied] = edited;
+        assert_eq!(copied.ops.built(), 1, "the root");
+        assert_eq!(copied.save(), built.save());
+        assert_eq!(copied.ops.built(), 1);
+        assert_eq!(loaded.save(), bytes);
+        assert_eq!(loaded.ops.built(), 1, "the fork's root is shared");
+    }
+
+    #[test]
+    fn ops_of_a_key_out_of_order_are_saved_in_order() {
+        let mut doc = Document::new(ActorId::new(&[1]));
+        let mut other = doc.fork(ActorId::new(&[2]));
+        for (doc, value) in [(&mut doc, 10), (&mut other, 20)] {
+            let mut tx = doc.transaction();
+            tx.put(&ROOT, "key", value).unwrap();
+            tx.commit(CommitOptions::default());
+        }
+        doc.merge(&other).unwrap();
+        let actors = [ActorId::new(&[1]), ActorId::new(&[2])];
+        let mut writer = DocumentWriter::new(&actors);
+        doc.changes().for_each(|change| writer.push_change(change));
+        for actor in [1, 0] {
+            writer.push_op(&Op {
+                id: OpId { counter: 1, actor: ActorIdx(actor) },
+                obj: StoredObjId::Root,
+                key: Key::Map("key"),
+                insert: false,
+                action: Action::Set,
+                value: ScalarRef::Int(i64::from(actor) * 10 + 10),
+                expand: false,
+                mark_name: None,
+                links: &[],
+            });
+        }
+        let swapped = writer.finish().unwrap();
+        assert_ne!(swapped, doc.save());
+        assert_eq!(load(&swapped).save(), doc.save());
+    }
 }

@@ -66,6 +66,10 @@ struct Outline<'a> {
     seen: FxHashSet<NameIdx>,
     /// The last element of a sequence.
     elem: OpId,
+    /// The last op.
+    last: OpId,
+    /// True while the ops of each key or element come in the order of their ids.
+    ids_ascend: bool,
     order: InsertOrder,
 }
 
@@ -85,6 +89,8 @@ impl<'a> Outline<'a> {
             keys_ascend: true,
             seen: FxHashSet::default(),
             elem: NO_OP,
+            last: NO_OP,
+            ids_ascend: true,
             order: InsertOrder::new(),
         }
     }
@@ -100,9 +106,10 @@ impl<'a> Outline<'a> {
         }
         let id = self.id(group.id);
         let last = OpId { counter: id.counter + (group.len - 1), actor: id.actor };
-        match group.key {
+        let before = std::mem::replace(&mut self.last, last);
+        let is_next = match group.key {
             RowKey::Map(string) if !(self.is_sequence || group.insert) => {
-                self.push_key(index, string).map_err(first)?;
+                self.push_key(index, string).map_err(first)?
             }
             RowKey::Head | RowKey::Elem(_) if self.is_sequence && group.insert => {
                 let reference = match group.key {
@@ -112,15 +119,19 @@ impl<'a> Outline<'a> {
                 let order = self.order.insert_run(reference, id, last, &self.set.actors);
                 order.map_err(first)?;
                 self.elem = last;
+                true
             }
             RowKey::Elem(elem) if self.is_sequence => {
                 // Each later row names the op before: no element.
                 match (self.id(elem) == self.elem, group.len) {
-                    (true, 1) => {}
+                    (true, 1) => false,
                     (is_first, _) => return Err((u32::from(is_first), OpFault::RowOrder)),
                 }
             }
             _ => return Err(first(OpFault::WrongKey)),
+        };
+        if !is_next && self.set.actors.compare(before, id) != Ordering::Less {
+            self.ids_ascend = false;
         }
         if let Some(kind) = ObjType::made_by(group.action) {
             if !self.set.has_room_below(self.index) {
@@ -137,11 +148,11 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// Takes note of a key of the map.
+    /// Takes note of a key of the map; false for the key of the row before.
     #[inline]
-    fn push_key(&mut self, index: u32, string: u32) -> Result<(), OpFault> {
+    fn push_key(&mut self, index: u32, string: u32) -> Result<bool, OpFault> {
         if self.key == Some(string) {
-            return Ok(());
+            return Ok(false);
         }
         let text = self.rows.string(string);
         let name = match self.names[string as usize] {
@@ -151,7 +162,7 @@ impl<'a> Outline<'a> {
         self.names[string as usize] = Some(name);
         let before = self.key.replace(string).map(|key| self.rows.string(key));
         if before == Some(text) {
-            return Ok(());
+            return Ok(false);
         }
         if self.keys_ascend && before.is_some_and(|before| before > text) {
             // Old writers sorted keys by UTF-16 units: any order will do, but no key comes twice.
@@ -165,7 +176,7 @@ impl<'a> Outline<'a> {
         if !self.keys_ascend && !self.seen.insert(name) {
             return Err(OpFault::RowOrder);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Goes on to the object whose rows begin with the group `index`.
@@ -180,7 +191,7 @@ impl<'a> Outline<'a> {
             return Err(OpFault::RowOrder);
         }
         (self.object, self.index, self.first) = (object, found, index);
-        (self.elem, self.key, self.keys_ascend) = (NO_OP, None, true);
+        (self.elem, self.key, self.keys_ascend, self.ids_ascend) = (NO_OP, None, true, true);
         self.order.clear();
         self.is_sequence = self.set.object(found).kind.is_sequence();
         Ok(())
@@ -188,7 +199,8 @@ impl<'a> Outline<'a> {
 
     /// Ends the object before the group `end`.
     fn close(&mut self, end: u32) {
-        let span = Span { first: self.first, end, keys_ascend: self.keys_ascend };
+        let Self { first, keys_ascend, ids_ascend, .. } = *self;
+        let span = Span { first, end, keys_ascend, ids_ascend };
         self.set.set_span(self.index, span);
         self.seen.clear();
     }

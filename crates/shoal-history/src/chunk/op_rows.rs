@@ -11,7 +11,7 @@ use super::columns::{
 };
 use crate::column::boolean::{self, BooleanDecoder, BooleanEncoder};
 use crate::column::delta::{self, DeltaDecoder, DeltaEncoder};
-use crate::column::rle::{self, RleDecoder, RleEncoder, Text, Uint};
+use crate::column::rle::{self, RleDecoder, RleEncoder, Text, TextEncoder, Uint};
 use crate::column::value::{RawValue, ValueDecoder, ValueEncoder};
 use crate::error::{ColumnFault, InColumn};
 use crate::{Action, ActorIdx, Fault, Key, ObjId, OpId, ScalarRef};
@@ -276,7 +276,7 @@ pub(crate) struct OpEncoder {
     pub(super) obj_counter: RleEncoder<Uint>,
     pub(crate) key_actor: RleEncoder<Uint>,
     pub(super) key_counter: DeltaEncoder,
-    pub(super) key_string: RleEncoder<Text>,
+    pub(super) key_string: TextEncoder,
     pub(super) insert: BooleanEncoder,
     pub(super) action: RleEncoder<Uint>,
     pub(super) value: ValueEncoder,
@@ -285,9 +285,25 @@ pub(crate) struct OpEncoder {
     pub(super) link_counter: DeltaEncoder,
     pub(super) expand: BooleanEncoder,
     pub(super) mark_name: RleEncoder<Text>,
-    /// The number of rows inserting plain values into one object, with their common columns still
-    /// unwritten.
-    pub(super) inserts: Option<(ObjId, u64)>,
+    /// The last rows, as far as some of their columns are still unwritten.
+    pub(super) alike: Option<Alike>,
+}
+
+/// Neighbouring rows of one object with some columns in common: all columns named by their form.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Alike {
+    pub(super) obj: ObjId,
+    pub(super) form: Form,
+    pub(super) count: u64,
+}
+
+/// The form of rows with common columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Inserts of plain values.
+    Inserts,
+    /// Plain ops on the keys of a map.
+    Entries,
 }
 
 /// The value of a row to be written.
@@ -313,17 +329,55 @@ impl OpEncoder {
     /// Appends a row; `links` in stored order.
     #[inline]
     pub(crate) fn push(&mut self, row: &Row<'_>, links: impl ExactSizeIterator<Item = OpId>) {
-        self.end_inserts();
-        match row.obj {
-            ObjId::Root => {
-                self.obj_actor.push_null();
-                self.obj_counter.push_null();
+        match row.key {
+            Key::Map(key) if !(row.insert || row.expand || row.mark_name.is_some()) => {
+                self.push_alike(row.obj, Form::Entries, 1);
+                self.key_string.push_value(key);
             }
-            ObjId::Op(id) => {
-                self.obj_actor.push_value(u64::from(id.actor.0));
-                self.obj_counter.push_value(u64::from(id.counter));
-            }
+            _ => self.push_place(row),
         }
+        self.push_content(row.action, row.value, links);
+    }
+
+    /// Appends a plain row of a map; `links` in stored order.
+    #[inline]
+    pub(crate) fn push_entry(
+        &mut self,
+        obj: ObjId,
+        key: &str,
+        action: Action,
+        value: RowValue<'_>,
+        links: impl ExactSizeIterator<Item = OpId>,
+    ) {
+        self.push_alike(obj, Form::Entries, 1);
+        self.key_string.push_value(key);
+        self.push_content(action, value, links);
+    }
+
+    /// The columns of a row beside its place and mark.
+    #[inline]
+    fn push_content(
+        &mut self,
+        action: Action,
+        value: RowValue<'_>,
+        links: impl ExactSizeIterator<Item = OpId>,
+    ) {
+        self.action.push_value(action as u64);
+        match value {
+            RowValue::Scalar(value) => self.value.push(value),
+            RowValue::Raw(value) => self.value.push_raw(value),
+        }
+        self.link_count.push_value(links.len() as u64);
+        for link in links {
+            self.link_actor.push_value(u64::from(link.actor.0));
+            self.link_counter.push_value(i64::from(link.counter));
+        }
+    }
+
+    /// The columns of object, key, insertion and mark, for a row of no [`Form`].
+    fn push_place(&mut self, row: &Row<'_>) {
+        self.end_alike();
+        self.push_object(row.obj, 1);
         let (actor, counter, string) = match row.key {
             Key::Map(key) => (None, None, Some(key)),
             Key::Head => (None, Some(0), None),
@@ -333,23 +387,13 @@ impl OpEncoder {
         self.key_counter.push(counter);
         self.key_string.push(string);
         self.insert.push(row.insert);
-        self.action.push_value(row.action as u64);
-        match row.value {
-            RowValue::Scalar(value) => self.value.push(value),
-            RowValue::Raw(value) => self.value.push_raw(value),
-        }
-        self.link_count.push_value(links.len() as u64);
-        for link in links {
-            self.link_actor.push_value(u64::from(link.actor.0));
-            self.link_counter.push_value(i64::from(link.counter));
-        }
         self.expand.push(row.expand);
         self.mark_name.push(row.mark_name);
     }
 
     /// Ends the columns.
     pub(crate) fn finish(&mut self) {
-        self.end_inserts();
+        self.end_alike();
         self.obj_actor.finish();
         self.obj_counter.finish();
         self.key_actor.finish();
@@ -387,7 +431,7 @@ impl OpEncoder {
 
     /// Starts anew, keeping the buffers.
     pub(crate) fn clear(&mut self) {
-        self.inserts = None;
+        self.alike = None;
         self.obj_actor.clear();
         self.obj_counter.clear();
         self.key_actor.clear();

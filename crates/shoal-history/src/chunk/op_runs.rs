@@ -5,7 +5,7 @@ use super::columns::{
     ACTION, COLUMN_COUNT, EXPAND, INSERT, KEY_ACTOR, KEY_COUNTER, KEY_STRING, LINK_ACTOR,
     LINK_COUNT, LINK_COUNTER, MARK_NAME, NAMES, OBJ_ACTOR, OBJ_COUNTER, VALUE, VALUE_META,
 };
-use super::op_rows::{OpEncoder, OpReader};
+use super::op_rows::{Alike, Form, OpEncoder, OpReader};
 use crate::column::delta::DeltaState;
 use crate::column::leb128::{write_sleb, write_uleb};
 use crate::error::{ColumnFault, InColumn};
@@ -333,16 +333,10 @@ impl OpEncoder {
     }
 
     /// All columns of a run except values and the common ones of runs in one object: see
-    /// [`end_inserts`](Self::end_inserts).
+    /// [`end_alike`](Self::end_alike).
     fn push_inserts(&mut self, run: &InsertRun) {
         let count = u64::from(run.len);
-        match &mut self.inserts {
-            Some((obj, inserts)) if *obj == run.obj => *inserts += count,
-            _ => {
-                self.end_inserts();
-                self.inserts = Some((run.obj, count));
-            }
-        }
+        self.push_alike(run.obj, Form::Inserts, count);
         let own = u64::from(run.id.actor.0);
         match run.reference {
             None => self.key_actor.push_null(),
@@ -359,21 +353,40 @@ impl OpEncoder {
         }
     }
 
-    /// Appends the common columns of the runs so far.
+    /// Takes note of rows of an object; the columns in common are appended with the last of them.
     #[inline]
-    pub(super) fn end_inserts(&mut self) {
-        let Some((obj, count)) = self.inserts.take() else { return };
+    pub(super) fn push_alike(&mut self, obj: ObjId, form: Form, count: u64) {
+        match &mut self.alike {
+            Some(alike) if alike.form == form && alike.obj == obj => alike.count += count,
+            _ => {
+                self.end_alike();
+                self.alike = Some(Alike { obj, form, count });
+            }
+        }
+    }
+
+    /// Appends the common columns of the last rows.
+    pub(super) fn end_alike(&mut self) {
+        let Some(Alike { obj, form, count }) = self.alike.take() else { return };
         self.push_object(obj, count);
-        self.key_string.push_nulls(count);
-        self.insert.push_values(true, count);
-        self.action.push_values(Action::Set as u64, count);
+        match form {
+            Form::Inserts => {
+                self.key_string.push_nulls(count);
+                self.action.push_values(Action::Set as u64, count);
+            }
+            Form::Entries => {
+                self.key_actor.push_nulls(count);
+                self.key_counter.push_nulls(count);
+            }
+        }
+        self.insert.push_values(form == Form::Inserts, count);
         self.expand.push_values(false, count);
         self.mark_name.push_nulls(count);
     }
 
     /// Appends the rows of a run.
     pub(crate) fn push_deletes(&mut self, run: &DeleteRun) {
-        self.end_inserts();
+        self.end_alike();
         let count = u64::from(run.len);
         self.push_object(run.obj, count);
         self.key_actor.push_values(u64::from(run.elem.actor.0), count);
@@ -388,7 +401,7 @@ impl OpEncoder {
         self.mark_name.push_nulls(count);
     }
 
-    fn push_object(&mut self, obj: ObjId, count: u64) {
+    pub(super) fn push_object(&mut self, obj: ObjId, count: u64) {
         match obj {
             ObjId::Root => {
                 self.obj_actor.push_nulls(count);

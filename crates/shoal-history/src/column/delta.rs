@@ -149,6 +149,12 @@ impl DeltaEncoder {
         self.state.push_value(value, &mut self.out);
     }
 
+    /// Appends `count` nulls, at least one.
+    #[inline]
+    pub(crate) fn push_nulls(&mut self, count: u64) {
+        self.state.push_null(count, &mut self.out);
+    }
+
     /// Appends `count` values, at least one: `first`, then each by `step` more.
     #[inline]
     pub(crate) fn push_series(&mut self, first: i64, step: i64, count: u64) {

@@ -169,6 +169,44 @@ impl<'a> DocumentWriter<'a> {
         }
     }
 
+    /// Appends an op on a key of a map, neither expanding nor named, as [`push_op`](Self::push_op)
+    /// does. Cost: less than there.
+    #[inline]
+    pub fn push_entry(
+        &mut self,
+        obj: ObjId,
+        key: &str,
+        id: OpId,
+        (action, value): (Action, ScalarRef<'_>),
+        links: &[OpId],
+    ) {
+        let known = |id: &OpId| id.counter > 0 && id.actor.as_usize() < self.actors.len();
+        let has_known_obj = match &obj {
+            ObjId::Root => true,
+            ObjId::Op(id) => known(id),
+        };
+        let is_plain = known(&id) && has_known_obj && action != Action::Delete;
+        if !(is_plain && links.is_empty() && self.misuse.is_none()) {
+            let (insert, expand, mark_name) = (false, false, None);
+            let key = Key::Map(key);
+            return self.push_op(&Op {
+                id,
+                obj,
+                key,
+                insert,
+                action,
+                value,
+                expand,
+                mark_name,
+                links,
+            });
+        }
+        self.columns.id_actor.push_value(u64::from(id.actor.0));
+        self.columns.id_counter.push_value(i64::from(id.counter));
+        let value = RowValue::Scalar(value);
+        self.columns.ops.push_entry(obj, key, action, value, std::iter::empty());
+    }
+
     /// Appends the ops of a run, in document order. A mistake makes [`finish`](Self::finish) fail.
     pub fn push_text(&mut self, run: &TextRun<'_>) {
         if self.misuse.is_none() {
