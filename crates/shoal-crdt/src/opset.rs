@@ -133,7 +133,7 @@ impl OpSet {
         self.rows.as_deref().map_or(&[], Rows::actors)
     }
 
-    /// The contents of an object of this set, built anew from its rows if nobody has looked at them.
+    /// The contents of an object of this set, built anew from the rows if nobody has looked yet.
     pub(crate) fn build(&self, object: &Object) -> Data {
         if let Some(data) = object.data.get() {
             return data.clone();
