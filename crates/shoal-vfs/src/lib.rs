@@ -6,6 +6,8 @@
 
 mod chance;
 mod error;
+#[cfg(not(unix))]
+mod locked;
 mod locks;
 mod mem;
 #[cfg(unix)]
@@ -18,9 +20,11 @@ use std::path::{Path, PathBuf};
 
 pub use chance::{Clock, Entropy, FixedClock, OsClock, OsEntropy, SeededEntropy};
 pub use error::VfsError;
+#[cfg(not(unix))]
+pub use locked::{Locked, is_memory_lock_refused};
 pub use mem::MemVfs;
 #[cfg(unix)]
-pub use os::{Mapping, OsVfs};
+pub use os::{Locked, Mapping, OsVfs, is_memory_lock_refused};
 pub use shared::{SHARED_BLOCK, SharedBlock};
 pub use sim::{Event, Fault, FaultKind, Image, SimVfs};
 pub use whole::{read_file, replace_file};

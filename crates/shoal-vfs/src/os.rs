@@ -2,6 +2,7 @@
 
 mod handle;
 mod local_time;
+mod locked;
 mod mapping;
 mod record_lock;
 mod shared_words;
@@ -17,6 +18,7 @@ use crate::shared::{SHARED_BLOCK, SharedBlock};
 use crate::{ByteLock, File, LockLevel, OpenMode, Vfs, VfsError};
 use handle::Handle;
 pub(crate) use local_time::local_offset_s;
+pub use locked::{Locked, is_memory_lock_refused};
 pub use mapping::Mapping;
 use mapping::Region;
 use record_lock::{Kind, Range};
