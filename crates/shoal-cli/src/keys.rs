@@ -2,17 +2,18 @@
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use shoal::Environment;
 use shoal_store::{CodecSource, Fault};
-use shoal_vault::{Cost, Keys, Secret};
+use shoal_vault::{Cost, Keys, NewKey, Recipient, Secret};
 use shoal_vfs::OsEntropy;
 
 use crate::args::vault::{KeyArgs, NewKeyArgs};
 use crate::args::{Cli, Verb};
 use crate::failure::Failure;
-use crate::password;
+use crate::{out, password};
 
 /// The keys of this process, set before any verb runs.
 static KEYS: OnceLock<Arc<Keys>> = OnceLock::new();
@@ -59,7 +60,16 @@ pub(crate) fn take(cli: &Cli) -> Result<(), Failure> {
         keys.set(name, value).map_err(|error| refused(error.why))?;
     }
     let _ = KEYS.set(Arc::new(keys));
+    tell_unlocked_memory();
     Ok(())
+}
+
+/// Says once where the system has refused to lock the memory of keys.
+pub(crate) fn tell_unlocked_memory() {
+    static IS_TOLD: AtomicBool = AtomicBool::new(false);
+    if shoal_vfs::is_memory_lock_refused() && !IS_TOLD.swap(true, Ordering::Relaxed) {
+        out::note("keys may be swapped out: the system locks no more memory (ulimit -l)");
+    }
 }
 
 /// The keys of this process.
@@ -94,8 +104,23 @@ pub(crate) fn code_of(failure: &Failure) -> u8 {
     }
 }
 
-/// The new key of a verb, and its costs.
-pub(crate) fn new_secret(args: &NewKeyArgs) -> Result<(Secret, Cost), Failure> {
+/// The new keys of a verb: recipients, and a passphrase or key where one is named or nobody else is.
+pub(crate) fn new_keys(args: &NewKeyArgs) -> Result<Vec<NewKey>, Failure> {
+    let mut keys = Vec::new();
+    for text in &args.recipient {
+        let recipient: Recipient =
+            text.parse().map_err(|why| Failure::at("--recipient", why).code(2))?;
+        keys.push(NewKey::recipient(recipient));
+    }
+    if !keys.is_empty() && args.new_key_file.is_none() {
+        return match args.kdf_time {
+            None => Ok(keys),
+            Some(_) => {
+                let why = "is of a passphrase, and there are recipients alone";
+                Err(Failure::at("--kdf-time", why).code(2))
+            }
+        };
+    }
     let cost = match args.kdf_time {
         None => Cost::default(),
         Some(seconds) if (0.0..=3600.0).contains(&seconds) => {
@@ -110,5 +135,6 @@ pub(crate) fn new_secret(args: &NewKeyArgs) -> Result<(Secret, Cost), Failure> {
     if bytes.is_empty() {
         return Err(Failure::new("an empty key is none"));
     }
-    Ok((Secret::new(&bytes), cost))
+    keys.push(NewKey::secret(&Secret::new(&bytes), cost).map_err(Failure::new)?);
+    Ok(keys)
 }

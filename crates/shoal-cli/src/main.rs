@@ -65,6 +65,7 @@ fn main() -> ExitCode {
         Verb::Bench(args) => verbs::bench::run(args),
         Verb::Completions(args) => verbs::completions::run(args),
     });
+    keys::tell_unlocked_memory();
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

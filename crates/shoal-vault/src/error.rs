@@ -39,6 +39,18 @@ pub enum VaultError {
         /// The file.
         path: PathBuf,
     },
+    /// A text that is no public key of a recipient.
+    #[error("a recipient's public key {why}")]
+    Recipient {
+        /// The rule it breaks.
+        why: &'static str,
+    },
+    /// A file that begins as one of a private key, and is none.
+    #[error("the private key is damaged: behind its first line are 64 hexadecimal digits")]
+    PrivateKey,
+    /// A file of another program's format was to be sealed to recipients, or with several keys.
+    #[error("the cipher is another program's: its files take one passphrase, and no recipients")]
+    OneKey,
     /// The pages of keys are damaged or were altered.
     #[error("the key slots are damaged, {why}: {}", path.display())]
     Header {
@@ -65,7 +77,9 @@ impl VaultError {
     pub fn fault(&self) -> Option<Fault> {
         match self {
             VaultError::NoKey { .. } => Some(Fault::NoKey),
-            VaultError::WrongKey { .. } | VaultError::Foreign { .. } => Some(Fault::WrongKey),
+            VaultError::WrongKey { .. } | VaultError::Foreign { .. } | VaultError::PrivateKey => {
+                Some(Fault::WrongKey)
+            }
             VaultError::Header { .. } => Some(Fault::Header),
             VaultError::Store(StoreError::Refused { fault, .. }) => Some(*fault),
             _ => None,

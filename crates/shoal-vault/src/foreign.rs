@@ -5,6 +5,8 @@ mod aegis;
 mod ascon;
 mod chacha;
 mod detect;
+#[cfg(test)]
+mod known_answers;
 mod legacy;
 mod settings;
 mod sqlcipher;
@@ -15,7 +17,7 @@ use std::sync::Arc;
 use shoal_store::vfs::Entropy;
 use shoal_store::{Fault, FileHeader, PageCodec, Pgno, Refused, Shape};
 
-pub(crate) use detect::{find, new_file};
+pub(crate) use detect::{find, is_named, new_file};
 pub(crate) use settings::Settings;
 
 use crate::fault::FaultNote;
@@ -137,7 +139,7 @@ fn raw_key(secret: &Secret, lengths: &[usize]) -> Option<Vec<u8>> {
     hex(digits).filter(|key| lengths.contains(&key.len()))
 }
 
-fn hex(digits: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn hex(digits: &[u8]) -> Option<Vec<u8>> {
     if digits.len() % 2 == 1 {
         return None;
     }

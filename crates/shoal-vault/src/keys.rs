@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use shoal_store::vfs::{Entropy, OpenMode};
+use shoal_store::vfs::{Entropy, Locked, OpenMode};
 use shoal_store::{
     Access, CodecRequest, CodecSource, Error as StoreError, Fault, PageCodec, Refused, Store,
 };
@@ -13,6 +13,7 @@ use crate::VaultError;
 use crate::cost::Cost;
 use crate::fault::FaultNote;
 use crate::foreign::{self, Settings};
+use crate::new_key::NewKey;
 use crate::page::{Cipher, MAGIC, PLAIN_MAGIC};
 use crate::sealed::fitting_cipher;
 use crate::secret::{Key, Secret};
@@ -44,7 +45,7 @@ pub struct Keys {
 #[derive(Default)]
 struct Known {
     answers: Vec<(PathBuf, Secret)>,
-    keks: Vec<(KekOf, Key)>,
+    keks: Vec<(KekOf, Locked<Key>)>,
 }
 
 impl Keys {
@@ -114,18 +115,30 @@ impl Keys {
         self.faults.get()
     }
 
-    /// A codec for a new file, sealed with `secret` in the format set, or in Shoal's own.
+    /// A codec for a new file, sealed with `keys` in Shoal's own format, or with the one key of the
+    /// format set.
     ///
     /// # Errors
+    /// [`VaultError::OneKey`] for recipients or several keys in a format of another program;
     /// [`VaultError::Kdf`].
-    pub fn new_codec(&self, secret: &Secret) -> Result<Arc<dyn PageCodec>, VaultError> {
+    pub fn new_codec(&self, keys: &[NewKey]) -> Result<Arc<dyn PageCodec>, VaultError> {
         let settings = lock(&self.settings).clone();
-        if let Some(codec) = foreign::new_file(secret, &settings, &self.entropy)? {
-            return Ok(codec);
-        }
         let cipher = settings.cipher().and_then(|name| Cipher::named(&name));
-        let how = (cipher.unwrap_or_else(fitting_cipher), *lock(&self.cost));
-        Ok(Arc::new(vault::create(secret, how, "", &self.entropy)?))
+        if cipher.is_none() && foreign::is_named(&settings) {
+            let [key] = keys else { return Err(VaultError::OneKey) };
+            let secret = key.as_secret().ok_or(VaultError::OneKey)?;
+            if let Some(codec) = foreign::new_file(secret, &settings, &self.entropy)? {
+                return Ok(codec);
+            }
+        }
+        let cipher = cipher.unwrap_or_else(fitting_cipher);
+        Ok(Arc::new(vault::create(keys, cipher, &self.entropy)?))
+    }
+
+    /// A codec for a new file, sealed with a secret, at the costs set.
+    fn new_codec_of(&self, secret: &Secret) -> Result<Arc<dyn PageCodec>, VaultError> {
+        let key = NewKey::secret(secret, *lock(&self.cost))?;
+        self.new_codec(&[key])
     }
 
     /// The secret for a file, by order: a statement's, the program's, the fallback, an answer.
@@ -163,7 +176,7 @@ impl Keys {
                 None => self.key.clone().filter(|_| !request.is_beside),
             };
             let creates = request.access != Access::ReadOnly;
-            return secret.filter(|_| creates).map(|secret| self.new_codec(&secret)).transpose();
+            return secret.filter(|_| creates).map(|secret| self.new_codec_of(&secret)).transpose();
         }
         if first.starts_with(MAGIC) {
             let no_key = || VaultError::NoKey { path: path.to_path_buf() };
@@ -178,7 +191,7 @@ impl Keys {
             let codec = vault::open(
                 request.vfs,
                 (path, request.access, undone),
-                &self.entropy,
+                (&secret, &self.entropy),
                 |cost, salt, file_id| {
                     let by = (cost, *salt, *file_id);
                     // A statement's key is another one each time.
@@ -186,12 +199,12 @@ impl Keys {
                     let known = lock(&self.known);
                     let found = known.keks.iter().find(|(known, _)| *known == by);
                     if let (Some((_, key)), true) = (found, remembers) {
-                        return Ok(key.clone());
+                        return Ok(Key::clone(key));
                     }
                     drop(known);
                     let key = kek(&secret, cost, salt, file_id)?;
                     if remembers {
-                        lock(&self.known).keks.push((by, key.clone()));
+                        lock(&self.known).keks.push((by, Locked::new(key.clone())));
                     }
                     Ok(key)
                 },
@@ -285,7 +298,8 @@ impl CodecSource for Keys {
 
     fn rekey(&self, store: &Store, key: &[u8]) -> Result<(), StoreError> {
         let cost = *lock(&self.cost);
-        vault::rekey(store, &Secret::new(key), cost, "")
+        NewKey::secret(&Secret::new(key), cost)
+            .and_then(|key| vault::rekey(store, &[key]))
             .map(drop)
             .map_err(|error| error.into_store(store.path()))
     }

@@ -78,9 +78,57 @@ pub(crate) struct EpochKeys {
     terms: Aes256,
 }
 
-enum Keyed {
-    AesGcmSiv(Box<Aes256GcmSiv>),
-    XChaCha(Box<XChaCha20Poly1305>),
+/// A cipher with its key.
+pub(crate) enum Keyed {
+    AesGcmSiv(Aes256GcmSiv),
+    XChaCha(XChaCha20Poly1305),
+}
+
+impl Keyed {
+    pub(crate) fn new(cipher: Cipher, key: &Key) -> Keyed {
+        let key = key.bytes().into();
+        match cipher {
+            Cipher::AesGcmSiv => Keyed::AesGcmSiv(Aes256GcmSiv::new(key)),
+            Cipher::XChaCha => Keyed::XChaCha(XChaCha20Poly1305::new(key)),
+        }
+    }
+
+    /// Encrypts in place; the tag. AES-256-GCM-SIV takes 12 bytes of the nonce, from byte 8 on.
+    pub(crate) fn encrypt(&self, nonce: [u8; 24], bound: &[u8], content: &mut [u8]) -> [u8; 16] {
+        let too_long = "a page is no message too long";
+        match self {
+            Keyed::AesGcmSiv(cipher) => {
+                let nonce = array::<12>(&nonce, 8).into();
+                let tag = cipher.encrypt_inout_detached(&nonce, bound, content.into());
+                tag.expect(too_long).into()
+            }
+            Keyed::XChaCha(cipher) => {
+                let tag = cipher.encrypt_inout_detached(&nonce.into(), bound, content.into());
+                tag.expect(too_long).into()
+            }
+        }
+    }
+
+    /// Decrypts in place; false for another tag.
+    pub(crate) fn decrypt(
+        &self,
+        nonce: [u8; 24],
+        bound: &[u8],
+        content: &mut [u8],
+        tag: [u8; 16],
+    ) -> bool {
+        let tag = tag.into();
+        match self {
+            Keyed::AesGcmSiv(cipher) => {
+                let nonce = array::<12>(&nonce, 8).into();
+                cipher.decrypt_inout_detached(&nonce, bound, content.into(), &tag)
+            }
+            Keyed::XChaCha(cipher) => {
+                cipher.decrypt_inout_detached(&nonce.into(), bound, content.into(), &tag)
+            }
+        }
+        .is_ok()
+    }
 }
 
 /// A page's place and time.
@@ -96,14 +144,7 @@ impl EpochKeys {
         let pages = key(b"shoal vault page");
         EpochKeys {
             epoch,
-            cipher: match cipher {
-                Cipher::AesGcmSiv => {
-                    Keyed::AesGcmSiv(Box::new(Aes256GcmSiv::new(pages.bytes().into())))
-                }
-                Cipher::XChaCha => {
-                    Keyed::XChaCha(Box::new(XChaCha20Poly1305::new(pages.bytes().into())))
-                }
-            },
+            cipher: Keyed::new(cipher, &pages),
             terms: Aes256::new(key(b"shoal vault sum").bytes().into()),
         }
     }
@@ -140,21 +181,7 @@ impl EpochKeys {
         }
         let (bound, len) = self.bound(place, place.pgno, page);
         let (nonce, start) = (nonce(&page[end..]), if place.pgno == 1 { CLEAR } else { 0 });
-        let content = &mut page[start..end];
-        let too_long = "a page is no message too long";
-        let tag: [u8; 16] = match &self.cipher {
-            Keyed::AesGcmSiv(cipher) => {
-                let nonce = array::<12>(&nonce, 8).into();
-                cipher
-                    .encrypt_inout_detached(&nonce, &bound[..len], content.into())
-                    .expect(too_long)
-                    .into()
-            }
-            Keyed::XChaCha(cipher) => cipher
-                .encrypt_inout_detached(&nonce.into(), &bound[..len], content.into())
-                .expect(too_long)
-                .into(),
-        };
+        let tag = self.cipher.encrypt(nonce, &bound[..len], &mut page[start..end]);
         page[end + 16..end + 32].copy_from_slice(&tag);
     }
 
@@ -165,20 +192,7 @@ impl EpochKeys {
         let (bound, len) = self.bound(place, claimed, page);
         let tag: [u8; 16] = array(page, end + 16);
         let (nonce, start) = (nonce(&page[end..]), if place.pgno == 1 { CLEAR } else { 0 });
-        let content = &mut page[start..end];
-        match &self.cipher {
-            Keyed::AesGcmSiv(cipher) => {
-                let nonce = array::<12>(&nonce, 8).into();
-                cipher.decrypt_inout_detached(&nonce, &bound[..len], content.into(), &tag.into())
-            }
-            Keyed::XChaCha(cipher) => cipher.decrypt_inout_detached(
-                &nonce.into(),
-                &bound[..len],
-                content.into(),
-                &tag.into(),
-            ),
-        }
-        .is_ok()
+        self.cipher.decrypt(nonce, &bound[..len], &mut page[start..end], tag)
     }
 
     /// As [`EpochKeys::unseal`] for the page of `place`, or the reason why not.

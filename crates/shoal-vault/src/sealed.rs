@@ -4,10 +4,9 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use shoal_store::vfs::Entropy;
+use shoal_store::vfs::{Entropy, Locked};
 use shoal_store::{Fault, FileHeader, PageCodec, Pgno, Refused, Seal};
 
-use crate::cost::Cost;
 use crate::fault::FaultNote;
 use crate::page::{
     Cipher, EpochKeys, MAGIC, PLAIN_MAGIC, Place, SEAL, epoch_of, epoch_of_keys, state_of,
@@ -29,10 +28,10 @@ pub struct SealedPages {
 /// The keys of an open file.
 pub(crate) struct Ring {
     pub(crate) page: KeyPage,
-    pub(crate) vault_key: Key,
-    pub(crate) current_key: Key,
-    pub(crate) current: EpochKeys,
-    pub(crate) previous: Option<EpochKeys>,
+    pub(crate) vault_key: Locked<Key>,
+    pub(crate) current_key: Locked<Key>,
+    pub(crate) current: Locked<EpochKeys>,
+    pub(crate) previous: Option<Locked<EpochKeys>>,
     /// The slot that opened the file.
     pub(crate) place: usize,
 }
@@ -44,20 +43,22 @@ impl Ring {
         let open = |epoch: u32, wrapped: &crate::slots::Wrapped| {
             wrapped.open(&wrapping, &epoch_bound(&page.file_id, epoch))
         };
-        let keys = |epoch, key: &Key| EpochKeys::new(page.cipher, key, epoch, &page.file_id);
+        let keys =
+            |epoch, key: &Key| Locked::new(EpochKeys::new(page.cipher, key, epoch, &page.file_id));
         let current_key = open(page.epoch, &page.current)?;
         let current = keys(page.epoch, &current_key);
         let previous = match &page.previous {
             None => None,
             Some((epoch, wrapped)) => Some(keys(*epoch, &open(*epoch, wrapped)?)),
         };
+        let [vault_key, current_key] = [vault_key, current_key].map(Locked::new);
         Some(Ring { page, vault_key, current_key, current, previous, place })
     }
 
     fn of_epoch(&self, epoch: u32) -> Option<&EpochKeys> {
         match self.current.epoch == epoch {
             true => Some(&self.current),
-            false => self.previous.as_ref().filter(|keys| keys.epoch == epoch),
+            false => self.previous.as_deref().filter(|keys| keys.epoch == epoch),
         }
     }
 }
@@ -113,12 +114,6 @@ impl SealedPages {
     /// The page of keys as the file was opened with.
     pub fn key_page(&self) -> KeyPage {
         self.ring().page.clone()
-    }
-
-    /// The costs of the slot that opened the file.
-    pub fn cost(&self) -> Cost {
-        let ring = self.ring();
-        ring.page.slots[ring.place].as_ref().map(|slot| slot.cost).unwrap_or_default()
     }
 
     fn is_key_page(&self, pgno: Pgno) -> bool {
@@ -188,8 +183,8 @@ impl PageCodec for SealedPages {
         let current_key = Key::filled(|key| self.entropy.fill(key));
         let cipher = ring.page.cipher;
         let page = KeyPage { file_id, ..ring.page.clone() };
-        let current = EpochKeys::new(cipher, &current_key, 1, &file_id);
-        let vault_key = current_key.clone();
+        let current = Locked::new(EpochKeys::new(cipher, &current_key, 1, &file_id));
+        let [vault_key, current_key] = [current_key.clone(), current_key].map(Locked::new);
         let ring = Ring { page, vault_key, current_key, current, previous: None, place: 0 };
         Arc::new(SealedPages {
             keys: RwLock::new(Arc::new(ring)),
@@ -218,7 +213,8 @@ impl PageCodec for SealedPages {
         page.filter(|_| self.is_key_page(pgno)).ok_or_else(|| {
             Refused::new(
                 Fault::Header,
-                "has no room for keys: sealed files have pages of 1,024 bytes or more",
+                "has no room for its keys: sealed files have pages of 1,024 bytes or more, for 6 keys, \
+                 and those of 4,096 bytes for 30",
             )
         })
     }

@@ -1,17 +1,22 @@
-//! Bytes nobody else may see: wiped when dropped, and without `Debug`.
+//! Bytes nobody else may see: wiped when dropped, and without `Debug`. Those that live as long as a
+//! file is open are in locked memory, too.
+
+use std::sync::Arc;
 
 use hkdf::Hkdf;
 use sha2::Sha256;
-use zeroize::{Zeroize, Zeroizing};
+use shoal_store::vfs::Locked;
+use zeroize::Zeroize;
 
-/// A passphrase, or the content of a key file.
+/// A passphrase, or the content of a key file, in memory that is not swapped out where the system
+/// permits. Clones share the memory.
 #[derive(Clone)]
-pub struct Secret(Zeroizing<Vec<u8>>);
+pub struct Secret(Arc<Locked<[u8]>>);
 
 impl Secret {
     /// A secret of these bytes, which the caller wipes.
     pub fn new(bytes: &[u8]) -> Secret {
-        Secret(Zeroizing::new(bytes.to_vec()))
+        Secret(Arc::new(Locked::copied(bytes)))
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {

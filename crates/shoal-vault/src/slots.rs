@@ -18,8 +18,10 @@
 //! | end - 64 | 32 | SHA-256 of all bytes before |
 //! | end - 32 | 32 | HMAC-SHA256 of all bytes before, by a key made of the vault key |
 //!
-//! A slot: kind 1, zero 3, passes 4, memory in KiB 4, lanes 4, salt 16, commitment 16, nonce 12,
-//! wrapped vault key 48, label 20.
+//! A slot of a passphrase: kind 1 (1), zero 3, passes 4, memory in KiB 4, lanes 4, salt 16,
+//! commitment 16, nonce 12, wrapped vault key 48, label 20. A slot of a recipient: kind 1 (2), zero
+//! 3, fingerprint 8, share 32, commitment 16, wrapped vault key 48, label 20; its key is used once,
+//! and the nonce is zero.
 
 use aes_gcm_siv::aead::{AeadInOut, KeyInit};
 use aes_gcm_siv::{Aes256GcmSiv, Nonce, Tag};
@@ -31,6 +33,7 @@ use subtle::ConstantTimeEq;
 use crate::VaultError;
 use crate::cost::Cost;
 use crate::page::Cipher;
+use crate::recipient::{Fingerprint, PrivateKey, Recipient};
 use crate::secret::{Key, Secret};
 
 const MAGIC: &[u8; 16] = b"Shoal vault keys";
@@ -41,6 +44,7 @@ const SLOTS_MAX: usize = 32;
 /// SHA-256 and HMAC at the end.
 const ENDS: usize = 64;
 const PASSPHRASE: u8 = 1;
+const RECIPIENT: u8 = 2;
 
 /// A key of 32 bytes, encrypted: nonce, content and tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +57,10 @@ impl Wrapped {
     pub(crate) fn new(by: &Key, key: &Key, bound_to: &[u8], entropy: &dyn Entropy) -> Wrapped {
         let mut nonce = [0; 12];
         entropy.fill(&mut nonce);
+        Wrapped::with_nonce(nonce, by, key, bound_to)
+    }
+
+    pub(crate) fn with_nonce(nonce: [u8; 12], by: &Key, key: &Key, bound_to: &[u8]) -> Wrapped {
         let mut bytes = [0; 48];
         bytes[..32].copy_from_slice(key.bytes());
         let cipher = Aes256GcmSiv::new(by.bytes().into());
@@ -77,11 +85,19 @@ impl Wrapped {
     }
 }
 
+/// How the key of a slot is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lock {
+    /// By Argon2id of a passphrase or the content of a key file.
+    Passphrase { cost: Cost, salt: [u8; 16] },
+    /// By X25519 of the share and a recipient's private key.
+    Recipient { fingerprint: Fingerprint, share: [u8; 32] },
+}
+
 /// A key slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {
-    pub(crate) cost: Cost,
-    pub(crate) salt: [u8; 16],
+    pub(crate) lock: Lock,
     commitment: [u8; 16],
     wrapped: Wrapped,
     label: [u8; 20],
@@ -98,18 +114,47 @@ impl Slot {
         entropy: &dyn Entropy,
     ) -> Slot {
         let wrapped = Wrapped::new(&wrapping(kek), vault_key, file_id, entropy);
+        Slot::locked(Lock::Passphrase { cost, salt }, kek, wrapped, label)
+    }
+
+    /// A slot that the private key of `recipient` opens. `pair` is a key pair of the slot alone.
+    pub(crate) fn for_recipient(
+        vault_key: &Key,
+        recipient: &Recipient,
+        pair: &PrivateKey,
+        file_id: &[u8; 16],
+        label: &str,
+    ) -> Slot {
+        let (share, kek) = pair.share(recipient, file_id);
+        let wrapped = Wrapped::with_nonce([0; 12], &wrapping(&kek), vault_key, file_id);
+        let lock = Lock::Recipient { fingerprint: recipient.fingerprint(), share };
+        Slot::locked(lock, &kek, wrapped, label)
+    }
+
+    fn locked(lock: Lock, kek: &Key, wrapped: Wrapped, label: &str) -> Slot {
         let mut own = [0; 20];
         let mut end = label.len().min(own.len());
         while !label.is_char_boundary(end) {
             end -= 1;
         }
         own[..end].copy_from_slice(&label.as_bytes()[..end]);
-        Slot { cost, salt, commitment: commitment(kek, &wrapped.nonce), wrapped, label: own }
+        Slot { lock, commitment: commitment(kek, &wrapped.nonce), wrapped, label: own }
     }
 
-    /// The costs of the slot's key.
-    pub fn cost(&self) -> Cost {
-        self.cost
+    /// The costs of a passphrase's slot.
+    pub fn cost(&self) -> Option<Cost> {
+        match self.lock {
+            Lock::Passphrase { cost, .. } => Some(cost),
+            Lock::Recipient { .. } => None,
+        }
+    }
+
+    /// The public key of a recipient's slot, by its fingerprint.
+    pub fn recipient(&self) -> Option<Fingerprint> {
+        match self.lock {
+            Lock::Passphrase { .. } => None,
+            Lock::Recipient { fingerprint, .. } => Some(fingerprint),
+        }
     }
 
     /// The user's word for the slot.
@@ -122,31 +167,46 @@ impl Slot {
         commitment(kek, &self.wrapped.nonce).ct_eq(&self.commitment).into()
     }
 
-    fn write(&self, to: &mut [u8]) {
-        to[0] = PASSPHRASE;
-        to[4..8].copy_from_slice(&self.cost.passes().to_le_bytes());
-        to[8..12].copy_from_slice(&self.cost.memory_kib().to_le_bytes());
-        to[12..16].copy_from_slice(&self.cost.lanes().to_le_bytes());
-        to[16..32].copy_from_slice(&self.salt);
-        to[32..48].copy_from_slice(&self.commitment);
-        to[48..60].copy_from_slice(&self.wrapped.nonce);
+    pub(crate) fn write(&self, to: &mut [u8]) {
+        match &self.lock {
+            Lock::Passphrase { cost, salt } => {
+                to[0] = PASSPHRASE;
+                to[4..8].copy_from_slice(&cost.passes().to_le_bytes());
+                to[8..12].copy_from_slice(&cost.memory_kib().to_le_bytes());
+                to[12..16].copy_from_slice(&cost.lanes().to_le_bytes());
+                to[16..32].copy_from_slice(salt);
+                to[32..48].copy_from_slice(&self.commitment);
+                to[48..60].copy_from_slice(&self.wrapped.nonce);
+            }
+            Lock::Recipient { fingerprint, share } => {
+                to[0] = RECIPIENT;
+                to[4..12].copy_from_slice(&fingerprint.0);
+                to[12..44].copy_from_slice(share);
+                to[44..60].copy_from_slice(&self.commitment);
+            }
+        }
         to[60..108].copy_from_slice(&self.wrapped.bytes);
         to[108..128].copy_from_slice(&self.label);
     }
 
     fn parse(bytes: &[u8; SLOT_LEN]) -> Result<Option<Slot>, String> {
-        match bytes[0] {
+        let (lock, commitment_at, nonce) = match bytes[0] {
             0 => return Ok(None),
-            PASSPHRASE => {}
+            PASSPHRASE => {
+                let cost = Cost::new(u32_at(bytes, 8), u32_at(bytes, 4), u32_at(bytes, 12))
+                    .map_err(|error| error.to_string())?;
+                (Lock::Passphrase { cost, salt: array(bytes, 16) }, 32, array(bytes, 48))
+            }
+            RECIPIENT => {
+                let fingerprint = Fingerprint(array(bytes, 4));
+                (Lock::Recipient { fingerprint, share: array(bytes, 12) }, 44, [0; 12])
+            }
             kind => return Err(format!("kind {kind} is unknown")),
-        }
-        let cost = Cost::new(u32_at(bytes, 8), u32_at(bytes, 4), u32_at(bytes, 12))
-            .map_err(|error| error.to_string())?;
+        };
         Ok(Some(Slot {
-            cost,
-            salt: array(bytes, 16),
-            commitment: array(bytes, 32),
-            wrapped: Wrapped { nonce: array(bytes, 48), bytes: array(bytes, 60) },
+            lock,
+            commitment: array(bytes, commitment_at),
+            wrapped: Wrapped { nonce, bytes: array(bytes, 60) },
             label: array(bytes, 108),
         }))
     }
@@ -170,17 +230,10 @@ impl KeyPage {
         cipher: Cipher,
         file_id: [u8; 16],
         (epoch, current): (u32, Wrapped),
-        slot: Slot,
+        slots: Vec<Slot>,
     ) -> KeyPage {
-        KeyPage {
-            cipher,
-            file_id,
-            epoch,
-            current,
-            previous: None,
-            slots: vec![Some(slot)],
-            mac: [0; 32],
-        }
+        let slots = slots.into_iter().map(Some).collect();
+        KeyPage { cipher, file_id, epoch, current, previous: None, slots, mac: [0; 32] }
     }
 
     /// Keys of a file that nobody opens again; `key` is its data key, too.
@@ -296,7 +349,7 @@ impl KeyPage {
         Ok(KeyPage { cipher, file_id, epoch, current, previous, slots, mac })
     }
 
-    /// Finds the slot of a secret: its place, its key and the vault key. Each pair of costs and
+    /// Finds the slot of a passphrase: its place, its key and the vault key. Each pair of costs and
     /// salt is one run of Argon2id, however many slots share it.
     pub(crate) fn unlock(
         &self,
@@ -305,23 +358,53 @@ impl KeyPage {
     ) -> Result<(usize, Key), Unlocked> {
         let mut tried: Vec<((Cost, [u8; 16]), Key)> = Vec::new();
         for (place, slot) in self.slots() {
-            let by = (slot.cost, slot.salt);
+            let Lock::Passphrase { cost, salt } = slot.lock else { continue };
+            let by = (cost, salt);
             if !tried.iter().any(|(known, _)| *known == by) {
-                tried.push((by, kek_of(slot.cost, &slot.salt).map_err(Unlocked::Failed)?));
+                tried.push((by, kek_of(cost, &salt).map_err(Unlocked::Failed)?));
             }
             let known = tried.iter().find(|(known, _)| *known == by);
             let Some((_, kek)) = known.filter(|(_, kek)| slot.is_of(kek)) else { continue };
-            let Some(vault_key) = slot.wrapped.open(&wrapping(kek), &self.file_id) else {
-                return Err(Unlocked::Damaged(format!("slot {place} is not as it was written")));
-            };
-            let sum = page.len() - ENDS;
-            if !bool::from(mac(&vault_key, &page[..sum + 32]).ct_eq(&self.mac)) {
-                let why = "the page of keys was altered by somebody without a key";
-                return Err(Unlocked::Damaged(why.to_owned()));
-            }
-            return Ok((place, vault_key));
+            return self.unlock_slot(page, (place, slot), kek);
         }
         Err(Unlocked::WrongKey)
+    }
+
+    /// As [`KeyPage::unlock`], by the private key of a recipient. All slots of recipients are
+    /// tried: fingerprints are for people, and anybody may have altered them.
+    pub(crate) fn unlock_by(
+        &self,
+        page: &[u8],
+        private: &PrivateKey,
+    ) -> Result<(usize, Key), Unlocked> {
+        for (place, slot) in self.slots() {
+            let Lock::Recipient { share, .. } = &slot.lock else { continue };
+            let Some(kek) = private.open(share, &self.file_id) else {
+                return Err(Unlocked::Damaged(format!("the share of slot {place} is none")));
+            };
+            if slot.is_of(&kek) {
+                return self.unlock_slot(page, (place, slot), &kek);
+            }
+        }
+        Err(Unlocked::WrongKey)
+    }
+
+    /// Opens a slot by its key, and checks that who wrote the page had the vault key.
+    fn unlock_slot(
+        &self,
+        page: &[u8],
+        (place, slot): (usize, &Slot),
+        kek: &Key,
+    ) -> Result<(usize, Key), Unlocked> {
+        let Some(vault_key) = slot.wrapped.open(&wrapping(kek), &self.file_id) else {
+            return Err(Unlocked::Damaged(format!("slot {place} is not as it was written")));
+        };
+        let sum = page.len() - ENDS;
+        if !bool::from(mac(&vault_key, &page[..sum + 32]).ct_eq(&self.mac)) {
+            let why = "the page of keys was altered by somebody without a key";
+            return Err(Unlocked::Damaged(why.to_owned()));
+        }
+        Ok((place, vault_key))
     }
 }
 

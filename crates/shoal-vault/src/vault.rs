@@ -4,52 +4,52 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shoal_store::vfs::{Entropy, Vfs};
+use shoal_store::vfs::{Entropy, Locked, Vfs};
 use shoal_store::{Access, Error as StoreError, Fault, Mode, Options, Pgno, Store, Transaction};
 
 use crate::VaultError;
 use crate::cost::Cost;
+use crate::new_key::NewKey;
 use crate::page::{Cipher, EpochKeys, epoch_of};
+use crate::recipient::PrivateKey;
 use crate::sealed::{HeaderOnly, KEY_PAGES, Ring, SealedPages, epoch_bound, epoch_wrapping};
 use crate::secret::{Key, Secret};
-use crate::slots::{KeyPage, Slot, Unlocked, Wrapped, kek};
+use crate::slots::{KeyPage, Slot, Unlocked, Wrapped};
 
-/// Pages written again by one transaction of a change of the data key.
-const BATCH: usize = 1000;
+/// Pages written again by one transaction of a change of the data key, and pages looked at.
+const BATCH: u32 = 1000;
+const LOOKED_AT_MAX: u32 = 16 * BATCH;
 
-/// A codec for a new sealed file with one key slot.
+/// A codec for a new sealed file with a key slot for each of `keys`.
 ///
 /// # Errors
-/// [`VaultError::Kdf`].
+/// [`VaultError::Slot`] without a key; [`VaultError::Kdf`].
 pub fn create(
-    secret: &Secret,
-    (cipher, cost): (Cipher, Cost),
-    label: &str,
+    keys: &[NewKey],
+    cipher: Cipher,
     entropy: &Arc<dyn Entropy>,
 ) -> Result<SealedPages, VaultError> {
     let mut file_id = [0; 16];
     entropy.fill(&mut file_id);
     let random = || Key::filled(|key| entropy.fill(key));
     let (vault_key, data_key) = (random(), random());
-    let slot = new_slot(&vault_key, secret, cost, &file_id, label, &**entropy)?;
+    let slots = new_slots(keys, &vault_key, &file_id, &**entropy)?;
     let current = wrap_epoch(&vault_key, &data_key, &file_id, 1, &**entropy);
-    let page = KeyPage::new(cipher, file_id, (1, current), slot);
+    let page = KeyPage::new(cipher, file_id, (1, current), slots);
     let ring = Ring::new(page, vault_key, 0).expect("keys just wrapped unwrap");
     Ok(SealedPages::new(ring, Arc::clone(entropy)))
 }
 
-fn new_slot(
+fn new_slots(
+    keys: &[NewKey],
     vault_key: &Key,
-    secret: &Secret,
-    cost: Cost,
     file_id: &[u8; 16],
-    label: &str,
     entropy: &dyn Entropy,
-) -> Result<Slot, VaultError> {
-    let mut salt = [0; 16];
-    entropy.fill(&mut salt);
-    let key = kek(secret, cost, &salt, file_id)?;
-    Ok(Slot::new(vault_key, &key, (cost, salt), file_id, label, entropy))
+) -> Result<Vec<Slot>, VaultError> {
+    if keys.is_empty() {
+        return Err(VaultError::Slot { slot: 0, why: "is missing: a file has one key at least" });
+    }
+    keys.iter().map(|key| key.slot(vault_key, file_id, entropy)).collect()
 }
 
 fn wrap_epoch(
@@ -114,17 +114,21 @@ pub fn key_page(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<KeyPage, VaultError> 
     read_keys(vfs, path).map(|(keys, _)| keys)
 }
 
-/// The codec of a sealed file. `kek_of` makes keys of a secret: [`kek`], or what is remembered.
+/// The codec of a sealed file. `kek_of` makes the keys of a passphrase's slots:
+/// [`kek`](crate::slots::kek), or what is remembered.
 pub(crate) fn open(
     vfs: &Arc<dyn Vfs>,
     (path, access, undone): (&Path, Access, bool),
-    entropy: &Arc<dyn Entropy>,
+    (secret, entropy): (&Secret, &Arc<dyn Entropy>),
     mut kek_of: impl FnMut(Cost, &[u8; 16], &[u8; 16]) -> Result<Key, VaultError>,
 ) -> Result<SealedPages, VaultError> {
     let (keys, page) = read_keys(vfs, path)?;
     let damaged = |why: String| VaultError::Header { path: path.to_path_buf(), why };
     let file_id = keys.file_id;
-    let unlocked = keys.unlock(&page, |cost, salt| kek_of(cost, salt, &file_id));
+    let unlocked = match PrivateKey::of(secret)? {
+        Some(private) => keys.unlock_by(&page, &private),
+        None => keys.unlock(&page, |cost, salt| kek_of(cost, salt, &file_id)),
+    };
     let (place, vault_key) = unlocked.map_err(|locked| match locked {
         Unlocked::WrongKey => VaultError::WrongKey { path: path.to_path_buf() },
         Unlocked::Damaged(why) => damaged(why),
@@ -136,7 +140,7 @@ pub(crate) fn open(
     if undone {
         // The journal was played back without a key: whether its pages belong together shows now.
         let ring = codec.ring();
-        let again = Ring::new(ring.page.clone(), ring.vault_key.clone(), place);
+        let again = Ring::new(ring.page.clone(), Key::clone(&ring.vault_key), place);
         let again = again.expect("keys that unwrapped unwrap again");
         let again = SealedPages::new(again, Arc::clone(entropy));
         let options = Options { codec: Some(Arc::new(again)), ..Options::new(access) };
@@ -265,16 +269,10 @@ fn commit_keys(
 ///
 /// # Errors
 /// [`VaultError::Slot`] without room; the store's.
-pub fn add_slot(
-    store: &Store,
-    secret: &Secret,
-    cost: Cost,
-    label: &str,
-) -> Result<usize, VaultError> {
+pub fn add_slot(store: &Store, key: &NewKey) -> Result<usize, VaultError> {
     let codec = sealed(store)?;
     let ring = codec.ring();
-    let file_id = &ring.page.file_id;
-    let slot = new_slot(&ring.vault_key, secret, cost, file_id, label, &**codec.entropy())?;
+    let slot = key.slot(&ring.vault_key, &ring.page.file_id, &**codec.entropy())?;
     let txn = begin_writing(store)?;
     let mut page = present_keys(&txn, store)?;
     let places = KeyPage::places(txn.header().page_size as usize);
@@ -313,7 +311,7 @@ fn again(page: KeyPage, ring: &Ring, place: usize, store: &Store) -> Result<Ring
         path: store.path().to_path_buf(),
         why: "a data key is not as it was written".to_owned(),
     };
-    Ring::new(page, ring.vault_key.clone(), place).ok_or_else(damaged)
+    Ring::new(page, Key::clone(&ring.vault_key), place).ok_or_else(damaged)
 }
 
 fn begin_writing(store: &Store) -> Result<Transaction, VaultError> {
@@ -325,39 +323,156 @@ fn begin_writing(store: &Store) -> Result<Transaction, VaultError> {
     Ok(txn)
 }
 
-/// Gives the file another key: one slot of `secret` in the place of all slots, a new vault key,
-/// and a new data key with which every page is written again. The slots change in one transaction.
-/// The pages follow in transactions of a thousand; a crash between them leaves a file that opens
-/// with the new secret, and [`finish_rekey`] goes on. The number of pages written.
+/// Gives the file other keys: a slot for each of `keys` in the place of all slots, a new vault
+/// key, and a new data key with which every page is written again. The slots change in one
+/// transaction. The pages follow in transactions of a thousand; a crash between them leaves a file
+/// that opens with the new keys, and [`finish_rekey`] goes on. The number of pages written.
 ///
 /// # Errors
-/// [`VaultError::Kdf`]; the store's.
-pub fn rekey(store: &Store, secret: &Secret, cost: Cost, label: &str) -> Result<u32, VaultError> {
-    finish_rekey(store)?;
+/// [`VaultError::Slot`] without a key, and for more than have room; [`VaultError::Kdf`]; the
+/// store's.
+pub fn rekey(store: &Store, keys: &[NewKey]) -> Result<u32, VaultError> {
+    Ok(begin_rekey(store, keys)? + finish_rekey(store)?)
+}
+
+/// The first transaction of [`rekey`]: the slots, and the new data key beside the old one. Pages
+/// are written with the new key from then on; those that lie there are left to [`rekey_step`]. The
+/// number of pages written by an earlier change that was cut short, and ends here.
+///
+/// # Errors
+/// As [`rekey`].
+pub fn begin_rekey(store: &Store, keys: &[NewKey]) -> Result<u32, VaultError> {
+    let written = finish_rekey(store)?;
     let codec = sealed(store)?;
     let ring = codec.ring();
     let file_id = ring.page.file_id;
     let entropy = &**codec.entropy();
     let random = || Key::filled(|key| entropy.fill(key));
     let (vault_key, data_key) = (random(), random());
-    let slot = new_slot(&vault_key, secret, cost, &file_id, label, entropy)?;
+    let slots = new_slots(keys, &vault_key, &file_id, entropy)?;
     let txn = begin_writing(store)?;
     let old = present_keys(&txn, store)?;
     let epoch =
         old.epoch.checked_add(1).ok_or(VaultError::Slot { slot: 0, why: "has had every epoch" })?;
     let wrap = |key: &Key, epoch| wrap_epoch(&vault_key, key, &file_id, epoch, entropy);
-    let mut page = KeyPage::new(old.cipher, file_id, (epoch, wrap(&data_key, epoch)), slot);
+    let mut page = KeyPage::new(old.cipher, file_id, (epoch, wrap(&data_key, epoch)), slots);
     page.previous = Some((old.epoch, wrap(&ring.current_key, old.epoch)));
     let next = Ring {
-        current: EpochKeys::new(page.cipher, &data_key, epoch, &file_id),
-        previous: Some(EpochKeys::new(page.cipher, &ring.current_key, old.epoch, &file_id)),
+        current: Locked::new(EpochKeys::new(page.cipher, &data_key, epoch, &file_id)),
+        previous: Some(Locked::new(EpochKeys::new(
+            page.cipher,
+            &ring.current_key,
+            old.epoch,
+            &file_id,
+        ))),
         page,
-        vault_key,
-        current_key: data_key,
+        vault_key: Locked::new(vault_key),
+        current_key: Locked::new(data_key),
         place: 0,
     };
     commit_keys(store, txn, codec, next)?;
-    finish_rekey(store)
+    Ok(written)
+}
+
+/// How far a change of the data key has come. A new one begins at the first page: the epochs of
+/// pages say which are left, so nothing is lost with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RekeyProgress {
+    epoch: u32,
+    looked_at: u32,
+    pages: u32,
+    written: u32,
+    is_done: bool,
+}
+
+impl RekeyProgress {
+    /// Pages looked at so far.
+    pub fn looked_at(&self) -> u32 {
+        self.looked_at
+    }
+
+    /// Pages of the file, as of the last step.
+    pub fn pages(&self) -> u32 {
+        self.pages
+    }
+
+    /// Pages written again so far.
+    pub fn written(&self) -> u32 {
+        self.written
+    }
+
+    /// True once no page of the old key is left, and the file has forgotten the key.
+    pub fn is_done(&self) -> bool {
+        self.is_done
+    }
+}
+
+/// One transaction of a change of the data key: up to a thousand pages written again, or the old
+/// key forgotten behind the last. Between two steps others read and write.
+///
+/// # Errors
+/// The store's.
+pub fn rekey_step(store: &Store, progress: &mut RekeyProgress) -> Result<(), VaultError> {
+    let codec = sealed(store)?;
+    let ring = codec.ring();
+    if ring.previous.is_none() {
+        progress.is_done = true;
+        return Ok(());
+    }
+    if progress.epoch != ring.current.epoch {
+        *progress = RekeyProgress { epoch: ring.current.epoch, ..RekeyProgress::default() };
+    }
+    let mut txn = store.begin(Mode::Write)?;
+    let own = own_pages(&txn);
+    progress.pages = txn.page_count();
+    let (mut count, start) = (0, progress.looked_at);
+    let mut looked_at = start;
+    while looked_at < progress.pages && count < BATCH && looked_at - start < LOOKED_AT_MAX {
+        looked_at += 1;
+        let pgno = Pgno::new(looked_at).expect("counted from 1");
+        if !own(pgno) && epoch_of(&txn.stored_page(pgno)?) != ring.current.epoch {
+            txn.store_again(pgno)?;
+            count += 1;
+        }
+    }
+    match count {
+        // A reader of this program would wait for a writer of this program.
+        0 => drop(txn),
+        _ => {
+            txn.commit()?;
+            progress.written += count;
+        }
+    }
+    progress.looked_at = looked_at;
+    if count > 0 || looked_at < progress.pages {
+        return Ok(());
+    }
+    // The old key is needed until every page was seen without it. Pages are written with the new
+    // key alone since the change began: the second look is at what the first may have got wrong,
+    // and lets others write meanwhile.
+    let reads = store.begin(Mode::Read)?;
+    let own = own_pages(&reads);
+    for pgno in (1..=reads.page_count()).filter_map(Pgno::new).filter(|pgno| !own(*pgno)) {
+        if epoch_of(&reads.stored_page(pgno)?) != ring.current.epoch {
+            progress.looked_at = pgno.get() - 1;
+            return Ok(());
+        }
+    }
+    drop(reads);
+    let txn = store.begin(Mode::Write)?;
+    let mut page = present_keys(&txn, store)?;
+    page.previous = None;
+    let ring = again(page, &ring, ring.place, store)?;
+    // Terms of the pages of keys as they are now are by the present key already.
+    commit_keys(store, txn, codec, ring)?;
+    progress.is_done = true;
+    Ok(())
+}
+
+/// True for the pages of a file that have no seal: those of keys, and the one of locks.
+fn own_pages(txn: &Transaction) -> impl Fn(Pgno) -> bool + use<> {
+    let lock_page = Pgno::lock_page(txn.header().page_size);
+    move |pgno| pgno == lock_page || (2..=KEY_PAGES + 1).contains(&pgno.get())
 }
 
 /// Ends a change of the data key that was cut short: writes the pages of the old key again, and
@@ -366,51 +481,9 @@ pub fn rekey(store: &Store, secret: &Secret, cost: Cost, label: &str) -> Result<
 /// # Errors
 /// The store's.
 pub fn finish_rekey(store: &Store) -> Result<u32, VaultError> {
-    let codec = sealed(store)?;
-    let mut written = 0;
-    let mut next = 1;
-    loop {
-        let ring = codec.ring();
-        if ring.previous.is_none() {
-            return Ok(written);
-        }
-        let mut txn = store.begin(Mode::Write)?;
-        let lock_page = Pgno::lock_page(txn.header().page_size);
-        let mut count = 0;
-        while next <= txn.page_count() && count < BATCH {
-            let pgno = Pgno::new(next).expect("counted from 1");
-            next += 1;
-            let is_key_page = (2..=KEY_PAGES + 1).contains(&pgno.get());
-            if is_key_page || pgno == lock_page {
-                continue;
-            }
-            if epoch_of(&txn.stored_page(pgno)?) != ring.current.epoch {
-                txn.store_again(pgno)?;
-                count += 1;
-            }
-        }
-        written += u32::try_from(count).unwrap_or(u32::MAX);
-        if count > 0 {
-            txn.commit()?;
-            continue;
-        }
-        // Others may have written with the old key until they opened the file again.
-        let left = (1..=txn.page_count())
-            .filter_map(Pgno::new)
-            .filter(|pgno| *pgno != lock_page && !(2..=KEY_PAGES + 1).contains(&pgno.get()));
-        let mut is_done = true;
-        for pgno in left {
-            is_done &= epoch_of(&txn.stored_page(pgno)?) == ring.current.epoch;
-        }
-        if !is_done {
-            next = 1;
-            continue;
-        }
-        let mut page = present_keys(&txn, store)?;
-        page.previous = None;
-        let ring = again(page, &ring, ring.place, store)?;
-        // Terms of the pages of keys as they are now are by the present key already.
-        commit_keys(store, txn, codec, ring)?;
-        return Ok(written);
+    let mut progress = RekeyProgress::default();
+    while !progress.is_done {
+        rekey_step(store, &mut progress)?;
     }
+    Ok(progress.written)
 }

@@ -8,7 +8,8 @@ use clap::{Args, Subcommand};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sealed databases")]
 pub(crate) struct KeyArgs {
-    /// A file with the passphrase or key of the database, without the line break at its end. A
+    /// A file with the passphrase or key of the database, without the line break at its end, or a
+    /// private key that shoal keys new made. A
     /// database that is made is sealed with it. Without one, sealed databases take their key from
     /// the file that SHOAL_PASSPHRASE_FILE names, or ask on the terminal
     #[arg(long, global = true, value_name = "FILE")]
@@ -29,6 +30,10 @@ pub(crate) struct NewKeyArgs {
     /// A file with the new passphrase or key [default: asks twice on a terminal, else reads stdin]
     #[arg(long, value_name = "FILE")]
     pub(crate) new_key_file: Option<PathBuf>,
+    /// A public key that shoal keys new printed: the database opens with the private key. May be
+    /// given several times, beside --new-key-file or instead of a passphrase
+    #[arg(long, value_name = "PUBLIC")]
+    pub(crate) recipient: Vec<String>,
     /// Seconds that making the key of the passphrase should take on this machine; more memory
     /// first, up to 1 GiB [default: 64 MiB, 3 passes, 4 lanes]
     #[arg(long, value_name = "SECONDS")]
@@ -45,6 +50,7 @@ else is written there. docs/vault.md has the format, SECURITY.md what it promise
 Examples:
   shoal encrypt notes.db
   shoal encrypt notes.db --new-key-file secret.key
+  shoal encrypt notes.db --recipient x25519:5f2c...-9a41b07cd2e8f613
   shoal sql notes.db --key-file secret.key 'SELECT count(*) FROM note'
   shoal encrypt notes.db --cipher sqlcipher --new-key-file secret.key")]
 pub(crate) struct EncryptArgs {
@@ -72,14 +78,16 @@ pub(crate) struct DecryptArgs {
 /// `shoal rekey`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-One new key takes the place of all keys, and every page is written again under a new data key, in \
-transactions of a thousand pages. After a crash between them --resume goes on; the database opens \
-with the new key alone from the first of them on. Copies of the file made before still open with \
-the old keys.
+The new keys take the place of all keys, and every page is written again under a new data key, in \
+transactions of a thousand pages, with pauses in which others write. Programs that had the database \
+open have to open it again with a new key. After a crash --resume goes on; the database opens with \
+the new keys alone from the first transaction on. Copies of the file made before still open with the \
+old keys.
 
 Examples:
   shoal rekey notes.db --key-file old.key --new-key-file new.key
-  shoal rekey notes.db --key-file new.key --resume")]
+  shoal rekey notes.db --key-file new.key --resume
+  shoal rekey notes.db --key-file me.key --recipient x25519:5f2c... --recipient x25519:d07a...")]
 pub(crate) struct RekeyArgs {
     /// A sealed database
     #[arg(value_name = "DB")]
@@ -96,8 +104,12 @@ pub(crate) struct RekeyArgs {
 pub(crate) enum KeysVerb {
     /// List the key slots, without a key
     Ls(KeysLsArgs),
-    /// Add a key: the database opens with any of its keys
+    /// Add keys: the database opens with any of its keys
     Add(KeysAddArgs),
+    /// Make a key pair: the private key into a file, the public key is printed
+    New(KeysNewArgs),
+    /// Print the public key of a private key's file
+    Public(KeysPublicArgs),
     /// Remove a key slot. Copies made before still open with its key
     Rm(KeysRmArgs),
     /// Look at every page: as it was written, in its place, and of one state of the file
@@ -112,8 +124,37 @@ pub(crate) struct KeysLsArgs {
     pub(crate) database: PathBuf,
 }
 
+/// `shoal keys new`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Whoever has the public key can seal databases to it; opening them takes the private key, which has no \
+passphrase: only its owner may read the file. The first line tells it from a passphrase.
+
+Examples:
+  shoal keys new ~/me.key > me.pub
+  shoal keys add notes.db --key-file secret.key --recipient \"$(cat me.pub)\"
+  shoal sql notes.db --key-file ~/me.key 'SELECT count(*) FROM note'")]
+pub(crate) struct KeysNewArgs {
+    /// The file to make, which must not exist
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
+/// `shoal keys public`.
+#[derive(Debug, Args)]
+pub(crate) struct KeysPublicArgs {
+    /// A file that shoal keys new made
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
 /// `shoal keys add`.
 #[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  shoal keys add notes.db --key-file secret.key
+  shoal keys add notes.db --key-file secret.key --new-key-file laptop.key --label laptop
+  shoal keys add notes.db --key-file secret.key --recipient x25519:5f2c... --label ada")]
 pub(crate) struct KeysAddArgs {
     /// A sealed database
     #[arg(value_name = "DB")]

@@ -19,10 +19,8 @@ pub(crate) fn run(args: &EncryptArgs) -> Result<(), Failure> {
         about(path, &error)
             .hint("a database that is sealed already gets another key by shoal rekey")
     })?;
-    let (secret, cost) = keys::new_secret(&args.new)?;
-    let keys = keys::keys();
-    keys.set_cost(cost);
-    let codec = keys.new_codec(&secret).map_err(|error| about(path, &error))?;
+    let new = keys::new_keys(&args.new)?;
+    let codec = keys::keys().new_codec(&new).map_err(|error| about(path, &error))?;
     let pages = replace(path, store, Some(codec))?;
     out::note(format_args!("{}: {pages} pages sealed", path.display()));
     out::note("the blocks of the plain file may still be on the disk");

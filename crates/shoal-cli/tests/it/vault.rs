@@ -139,3 +139,102 @@ fn a_file_being_decrypted_is_readable_by_its_owner_alone() {
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), [0o600]);
     assert_eq!(fs::metadata(dir.join("n.db")).unwrap().mode() & 0o777, 0o600);
 }
+
+/// A key pair made by the command, slots added for it, files sealed to it; each way back.
+#[test]
+fn recipients_open_what_is_sealed_to_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    fs::write(dir.join("pass"), "a passphrase\n").unwrap();
+    let ada = shoal(dir, &["keys", "new", "ada.key"]).ok().trim().to_owned();
+    let bob = shoal(dir, &["keys", "new", "bob.key"]).ok().trim().to_owned();
+    assert!(ada.starts_with("x25519:") && ada != bob, "{ada}");
+    assert_eq!(shoal(dir, &["keys", "public", "ada.key"]).ok().trim(), ada);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        assert_eq!(fs::metadata(dir.join("ada.key")).unwrap().mode() & 0o777, 0o600);
+    }
+    // A key is never written over, and a passphrase is no key pair.
+    assert_ne!(shoal(dir, &["keys", "new", "ada.key"]).code, 0);
+    assert_ne!(shoal(dir, &["keys", "public", "pass"]).code, 0);
+
+    shoal(dir, &["sql", "n.db", "CREATE TABLE t(a); INSERT INTO t VALUES ('for ada')"]).ok();
+    shoal(dir, &["encrypt", "n.db", "--new-key-file", "pass", "--recipient", &ada]).ok();
+    let query = |key| shoal(dir, &["sql", "n.db", "SELECT a FROM t", "--key-file", key]);
+    for key in ["pass", "ada.key"] {
+        assert_eq!(query(key).ok(), "for ada\n");
+    }
+    assert_eq!(query("bob.key").code, 11);
+    let add =
+        ["keys", "add", "n.db", "--key-file", "ada.key", "--label", "bob", "--recipient", &bob];
+    shoal(dir, &add).ok();
+    assert_eq!(query("bob.key").ok(), "for ada\n");
+    let listed = shoal(dir, &["keys", "ls", "n.db"]).ok();
+    let print = |public: &str| public.split_once('-').unwrap().1.to_owned();
+    assert!(listed.contains(&format!("0 x25519 {}\n", print(&ada))), "{listed}");
+    assert!(listed.contains("1 argon2id 65536 KiB, 3 passes, 4 lanes\n"), "{listed}");
+    assert!(listed.contains(&format!("2 x25519 {}: bob\n", print(&bob))), "{listed}");
+
+    shoal(dir, &["rekey", "n.db", "--key-file", "pass", "--recipient", &bob]).ok();
+    assert_eq!(query("pass").code, 11);
+    assert_eq!(query("ada.key").code, 11);
+    assert_eq!(query("bob.key").ok(), "for ada\n");
+    shoal(dir, &["keys", "verify", "n.db", "--key-file", "bob.key"]).ok();
+    // A new file made with a private key is sealed to its public key.
+    shoal(dir, &["sql", "m.db", "CREATE TABLE t(a)", "--key-file", "ada.key"]).ok();
+    let listed = shoal(dir, &["keys", "ls", "m.db"]).ok();
+    assert!(listed.contains(&format!("0 x25519 {}\n", print(&ada))), "{listed}");
+
+    let mistyped = ada.replacen(|digit: char| digit.is_ascii_digit(), "f", 3);
+    shoal(dir, &["decrypt", "n.db", "--key-file", "bob.key"]).ok();
+    assert_eq!(shoal(dir, &["encrypt", "n.db", "--recipient", &mistyped]).code, 2);
+    let foreign = ["encrypt", "n.db", "--cipher", "sqlcipher", "--recipient", &ada];
+    assert!(shoal(dir, &foreign).error().contains("no recipients"));
+    assert_eq!(shoal(dir, &["sql", "n.db", "SELECT a FROM t"]).ok(), "for ada\n");
+    fs::write(dir.join("cut.key"), "shoal private key 1\n12ab\n").unwrap();
+    assert_eq!(shoal(dir, &["sql", "m.db", "SELECT 1 FROM t", "--key-file", "cut.key"]).code, 11);
+}
+
+/// A rekey that somebody kills: the data is whole, and `--resume` ends it, while others write.
+#[cfg(unix)]
+#[test]
+fn a_rekey_goes_on_after_it_was_killed_and_while_others_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    fs::write(dir.join("old"), "old").unwrap();
+    let me = shoal(dir, &["keys", "new", "me.key"]).ok().trim().to_owned();
+    let fill = "CREATE TABLE t(a INTEGER PRIMARY KEY, b); \
+                INSERT INTO t SELECT value, hex(randomblob(1500)) FROM generate_series(1, 12000)";
+    shoal(dir, &["sql", "n.db", fill, "--key-file", "old"]).ok();
+    let sum = "SELECT count(*), sum(length(b)) FROM t WHERE a <= 12000";
+    let expected = shoal(dir, &["sql", "n.db", sum, "--key-file", "old"]).ok();
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_shoal"))
+        .args(["rekey", "n.db", "--key-file", "old", "--recipient", &me])
+        .current_dir(dir)
+        .spawn()
+        .unwrap();
+    // Until the new key opens the file; then the process is killed wherever it is.
+    let start = std::time::Instant::now();
+    while shoal(dir, &["sql", "n.db", sum, "--key-file", "me.key"]).code != 0 {
+        assert!(start.elapsed().as_secs() < 60);
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_shoal"))
+        .args(["rekey", "n.db", "--key-file", "me.key", "--resume"])
+        .current_dir(dir)
+        .spawn()
+        .unwrap();
+    for number in 0..5 {
+        let insert =
+            format!("PRAGMA busy_timeout = 30000; INSERT INTO t VALUES ({}, 'x')", 20_000 + number);
+        shoal(dir, &["sql", "n.db", &insert, "--key-file", "me.key"]).ok();
+    }
+    assert!(child.wait().unwrap().success());
+    assert_eq!(shoal(dir, &["sql", "n.db", sum, "--key-file", "me.key"]).ok(), expected);
+    let all = shoal(dir, &["sql", "n.db", "SELECT count(*) FROM t", "--key-file", "me.key"]).ok();
+    assert_eq!(all, "12005\n");
+    shoal(dir, &["keys", "verify", "n.db", "--key-file", "me.key"]).ok();
+    assert!(!shoal(dir, &["keys", "ls", "n.db"]).stderr.contains("cut short"));
+}

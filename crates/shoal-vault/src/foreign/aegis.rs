@@ -72,7 +72,7 @@ impl Kind {
     }
 
     /// Encrypts in place; the tag.
-    fn encrypt<const T: usize>(
+    pub(super) fn encrypt<const T: usize>(
         self,
         key: &[u8],
         nonce: &[u8],
@@ -107,7 +107,7 @@ impl Kind {
     }
 
     /// Decrypts in place; false for another tag.
-    fn decrypt<const T: usize>(
+    pub(super) fn decrypt<const T: usize>(
         self,
         key: &[u8],
         nonce: &[u8],

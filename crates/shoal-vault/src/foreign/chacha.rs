@@ -65,13 +65,13 @@ impl ChaCha {
 
 /// A key stream from the block `counter` on. The counter of a page never wraps in practice; one
 /// that does goes on as a 32-bit counter.
-fn stream(key: &[u8; 32], nonce: &[u8; 12], counter: u32) -> ChaCha20 {
+pub(super) fn stream(key: &[u8; 32], nonce: &[u8; 12], counter: u32) -> ChaCha20 {
     let mut stream = ChaCha20::new(key.into(), nonce.into());
     stream.seek(u64::from(counter) * 64);
     stream
 }
 
-fn tag(key: &[u8; 32], bytes: &[u8]) -> [u8; 16] {
+pub(super) fn tag(key: &[u8; 32], bytes: &[u8]) -> [u8; 16] {
     Poly1305::new(key.into()).compute_unpadded(bytes).into()
 }
 

@@ -210,6 +210,12 @@ fn is_header(page: &[u8], size: usize) -> bool {
     stated == size && page[21..24] == [64, 32, 32]
 }
 
+/// True where the settings name a format of another program.
+pub(crate) fn is_named(settings: &Settings) -> bool {
+    let is_set = settings.cipher().is_some() || settings.get("compatibility").is_some();
+    is_set && !candidates(&[], settings).is_empty()
+}
+
 /// The codec of a new file in the format that the settings name; `None` for no name of a format.
 pub(crate) fn new_file(
     secret: &Secret,
@@ -218,12 +224,10 @@ pub(crate) fn new_file(
 ) -> Result<Option<Arc<dyn PageCodec>>, VaultError> {
     let mut salt = [0; 16];
     entropy.fill(&mut salt);
-    let Some(name) = candidates(&[], settings).first().copied() else { return Ok(None) };
-    let name = if settings.cipher().is_none() && settings.get("compatibility").is_none() {
+    if !is_named(settings) {
         return Ok(None);
-    } else {
-        name
-    };
+    }
+    let Some(name) = candidates(&[], settings).first().copied() else { return Ok(None) };
     let format = formats(name, secret, settings, salt, &[])?.into_iter().next();
     Ok(format.map(|format| {
         Arc::new(Foreign {

@@ -15,7 +15,7 @@ use crate::secret::{Key, Secret};
 
 /// A hash for keys and tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hash {
+pub(super) enum Hash {
     Sha1,
     Sha256,
     Sha512,
@@ -44,7 +44,7 @@ impl Hash {
         }
     }
 
-    fn pbkdf2(self, secret: &[u8], salt: &[u8], rounds: u32) -> Key {
+    pub(super) fn pbkdf2(self, secret: &[u8], salt: &[u8], rounds: u32) -> Key {
         Key::filled(|key| match self {
             Hash::Sha1 => pbkdf2_hmac::<Sha1>(secret, salt, rounds, key),
             Hash::Sha256 => pbkdf2_hmac::<Sha256>(secret, salt, rounds, key),
@@ -52,7 +52,7 @@ impl Hash {
         })
     }
 
-    fn mac(self, key: &Key, parts: [&[u8]; 2]) -> Vec<u8> {
+    pub(super) fn mac(self, key: &Key, parts: [&[u8]; 2]) -> Vec<u8> {
         fn by<M: Mac + KeyInit>(key: &Key, parts: [&[u8]; 2]) -> Vec<u8> {
             let mut mac =
                 <M as KeyInit>::new_from_slice(key.bytes()).expect("HMAC takes keys of any length");

@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use shoal_store::vfs::SimVfs;
 use shoal_store::{Error, Fault, JournalMode};
-use shoal_vault::{Cost, Keys, Secret, VaultError};
+use shoal_vault::{Cost, Keys, VaultError};
 
-use crate::{DB, SECRET, batch, disk, entropy, filled, keys, known, one, rows, sql, store};
+use crate::{
+    DB, SECRET, batch, disk, entropy, filled, keys, known, new_key, one, rows, sql, store,
+};
 
 #[test]
 fn slots_come_and_go() {
     let vfs = filled(30);
     let opened = store(&vfs, known()).unwrap();
-    let place = shoal_vault::add_slot(&opened, &Secret::new(b"second"), Cost::least(), "laptop");
+    let place = shoal_vault::add_slot(&opened, &new_key("second").labelled("laptop"));
     assert_eq!(place.unwrap(), 1);
     let second = store(&vfs, keys("second").into()).unwrap();
     assert_eq!(rows(&mut sql(&second), "SELECT * FROM t").unwrap().len(), 30);
@@ -31,7 +33,7 @@ fn slots_fill_a_page_and_no_more() {
     let vfs = filled(1);
     let opened = store(&vfs, known()).unwrap();
     let added = (0..10)
-        .map(|_| shoal_vault::add_slot(&opened, &Secret::new(b"more"), Cost::least(), ""))
+        .map(|_| shoal_vault::add_slot(&opened, &new_key("more")))
         .take_while(Result::is_ok)
         .count();
     // Pages of 1,024 bytes have six places.
@@ -48,7 +50,7 @@ fn another_key_writes_every_page_again() {
             opened.set_journal_mode(JournalMode::Wal).unwrap();
         }
         let expected = rows(&mut sql(&opened), "SELECT * FROM t").unwrap();
-        let written = shoal_vault::rekey(&opened, &Secret::new(b"new"), Cost::least(), "").unwrap();
+        let written = shoal_vault::rekey(&opened, &[new_key("new")]).unwrap();
         assert!(written > 5);
         assert_eq!(rows(&mut sql(&opened), "SELECT * FROM t").unwrap(), expected);
         shoal_vault::verify(&opened).unwrap();

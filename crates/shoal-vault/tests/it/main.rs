@@ -3,11 +3,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod ciphers;
 mod crash;
 mod damage;
 mod foreign;
+mod hostile;
 mod keys;
 mod plaintext;
+mod recipients;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -15,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 use shoal_sql::{Connection, Value};
 use shoal_store::vfs::{Entropy, Image, OsEntropy, SimVfs, Vfs};
 use shoal_store::{Access, CodecSource, Error, Options, Store};
-use shoal_vault::{Cost, Keys, Secret};
+use shoal_vault::{Cost, Keys, NewKey, Secret};
 
 const DB: &str = "db";
 const SECRET: &str = "correct horse battery staple";
@@ -29,6 +32,11 @@ fn keys(passphrase: &str) -> Keys {
     let keys = Keys::new(entropy()).with_key(Secret::new(passphrase.as_bytes()));
     keys.set_cost(Cost::least());
     keys
+}
+
+/// A passphrase for a new slot, of the least cost.
+fn new_key(passphrase: &str) -> NewKey {
+    NewKey::secret(&Secret::new(passphrase.as_bytes()), Cost::least()).unwrap()
 }
 
 /// The keys of most tests: each slot's key is computed once for all of them.
