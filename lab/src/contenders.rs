@@ -75,6 +75,12 @@ impl Contenders {
         self.add(Family::Table, about, prepared(table::rows::<E>(), engine));
     }
 
+    /// Adds a table engine to the rows of sealed files: one that seals, or the same on plain files.
+    pub fn sealed<E: TableEngine>(&mut self, engine: E) {
+        let about = engine.about();
+        self.add(Family::Seal, about, prepared(table::sealed_rows::<E>(), engine));
+    }
+
     /// Adds a database of documents.
     pub fn database<E: DbEngine>(&mut self, engine: E) {
         let about = engine.about();
@@ -135,6 +141,7 @@ pub(crate) fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     rows.extend(document::rows::<Nobody>().workloads.into_iter().map(|(row, _)| row));
     rows.extend(table::rows::<Nobody>().workloads.into_iter().map(|(row, _)| row));
+    rows.extend(table::sealed_rows::<Nobody>().workloads.into_iter().map(|(row, _)| row));
     rows.extend(db::rows::<Nobody>().workloads.into_iter().map(|(row, _)| row));
     rows.extend(hash::rows::<Nobody>().workloads.into_iter().map(|(row, _)| row));
     rows

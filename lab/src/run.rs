@@ -249,7 +249,8 @@ pub(crate) fn generate(
 ) -> Result<(), String> {
     for size in dataset::SIZES {
         let wanted = rows.iter().any(|row| {
-            row.family == Family::Table && row.series.as_ref().is_some_and(|of| of.1 == size)
+            matches!(row.family, Family::Table | Family::Seal)
+                && row.series.as_ref().is_some_and(|of| of.1 == size)
         });
         let path = dataset::path(&cx.cache, cx.scale, size);
         if !wanted || path.exists() {

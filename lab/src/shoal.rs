@@ -6,6 +6,7 @@ mod device;
 mod document;
 mod hash;
 mod miner;
+mod sealed;
 mod table;
 mod typed;
 
@@ -27,6 +28,9 @@ pub fn add(contenders: &mut Contenders) {
     contenders.table(table::Tables(table::Form::Exclusive));
     contenders.table(typed::Typed(table::Form::InTransaction));
     contenders.table(typed::Typed(table::Form::Exclusive));
+    for form in sealed::FORMS {
+        contenders.sealed(sealed::Sealed::new(form));
+    }
     contenders.database(db::Documents);
     hash::add(contenders);
 }

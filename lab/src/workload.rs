@@ -27,11 +27,13 @@ pub enum Family {
     Argon,
     /// Documents in files: `db/...`.
     Db,
+    /// Sealed files beside plain ones: `seal/...`.
+    Seal,
 }
 
 impl Family {
     /// All families, in the order of reports.
-    pub const ALL: [Family; 4] = [Self::Doc, Self::Table, Self::Db, Self::Argon];
+    pub const ALL: [Family; 5] = [Self::Doc, Self::Table, Self::Seal, Self::Db, Self::Argon];
 
     /// The family's part of row ids.
     pub const fn name(self) -> &'static str {
@@ -40,6 +42,7 @@ impl Family {
             Self::Table => "table",
             Self::Argon => "argon",
             Self::Db => "db",
+            Self::Seal => "seal",
         }
     }
 
@@ -50,6 +53,7 @@ impl Family {
             Self::Table => "Tables",
             Self::Argon => "Argon2id",
             Self::Db => "Databases of documents",
+            Self::Seal => "Sealed files",
         }
     }
 }

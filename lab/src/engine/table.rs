@@ -84,6 +84,13 @@ pub trait TableEngine: Send + Sync + 'static {
     /// calls. Opening is not timed.
     fn open(&self, path: &Path, access: Access, scratch: &Path) -> Result<Self::Db, Miss>;
 
+    /// Opens an equal copy of the SQLite file `path` for reading, sealed with a passphrase, whose key
+    /// costs Argon2id with 64 MiB, 3 passes and 4 lanes each time; engines of plain files make such
+    /// a key beside. A first call makes the copy.
+    fn open_by_passphrase(&self, _path: &Path, _scratch: &Path) -> Result<Self::Db, Miss> {
+        Err(Miss::absent("passphrases with Argon2id"))
+    }
+
     /// False for engines whose file is not the one on disk: the row of short-lived programs (open,
     /// find one row, close) does not apply to them.
     fn opens_in_place(&self) -> bool {

@@ -101,6 +101,11 @@ fn run(
 }
 
 impl Db {
+    /// A database of this store.
+    pub(super) fn over(store: Store) -> Result<Db, Miss> {
+        Ok(Db { connection: failed(Connection::open(store))?, scans: Vec::new() })
+    }
+
     /// Runs a prepared statement once for each row of parameters, in one transaction.
     fn change<'a>(
         &mut self,

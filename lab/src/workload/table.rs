@@ -8,6 +8,7 @@ mod keyed;
 mod prepare;
 mod query;
 pub(crate) mod real;
+mod sealed;
 mod search;
 pub(crate) mod tpch;
 mod two_indexes;
@@ -39,6 +40,13 @@ pub(crate) fn rows<E: TableEngine>() -> Bench<E> {
     bulk::add(&mut bench);
     search::add(&mut bench);
     vectors::add(&mut bench);
+    bench
+}
+
+/// Every row of sealed files.
+pub(crate) fn sealed_rows<E: TableEngine>() -> Bench<E> {
+    let mut bench = Bench::new();
+    sealed::add(&mut bench);
     bench
 }
 

@@ -7,49 +7,40 @@ use super::{USERS, USERS_TABLE, Users, open, row};
 use crate::answer::{Answer, Digest, touch};
 use crate::engine::table::{Access, BATCH, Fields};
 use crate::engine::{Miss, TableEngine};
-use crate::workload::{Bench, sampler};
+use crate::workload::{Bench, Family, Row, sampler};
 
 pub(super) fn add<E: TableEngine>(bench: &mut Bench<E>) {
     for users in USERS {
-        lookups(bench, users, "random_lookup", &[1, 2], RANDOM_KEYS, "name and email read");
-        lookups(
-            bench,
-            users,
-            "random_lookup_id",
-            &[0],
-            RANDOM_KEYS,
-            "only the rowid read, which \
-            needs no decoding",
-        );
+        lookups(bench, Family::Table, users, RANDOM_LOOKUP);
+        let text = "only the rowid read, which needs no decoding";
+        lookups(bench, Family::Table, users, ("random_lookup_id", &[0], RANDOM_KEYS, text));
         batches(bench, users);
-        scan(bench, users);
+        scan(bench, Family::Table, users);
     }
-    lookups(
-        bench,
-        Users::Core,
-        "point_lookup",
-        &[1, 2],
-        1,
-        "rowid 2500 every time, which measures \
-        a cache and not a lookup: kept because Sharc's baseline has it",
-    );
+    let text = "rowid 2500 every time, which measures a cache and not a lookup: kept because \
+                Sharc's baseline has it";
+    lookups(bench, Family::Table, Users::Core, ("point_lookup", &[1, 2], 1, text));
     open_seek_close(bench);
 }
 
-fn lookups<E: TableEngine>(
+/// Name of a row of lookups, columns read, distinct rowids, and what the text ends with.
+type Lookups = (&'static str, &'static [usize], usize, &'static str);
+
+pub(super) const RANDOM_LOOKUP: Lookups =
+    ("random_lookup", &[1, 2], RANDOM_KEYS, "name and email read");
+
+pub(super) fn lookups<E: TableEngine>(
     bench: &mut Bench<E>,
+    family: Family,
     users: Users,
-    name: &'static str,
-    columns: &'static [usize],
-    distinct: usize,
-    what: &str,
+    (name, columns, distinct, what): Lookups,
 ) {
     let text = format!(
         "users by rowid, {distinct} rowids of {} chosen by the seed; {what}",
         users.count()
     );
-    let row =
-        row(&format!("{name}{}", users.suffix()), "lookup", &text).in_series(name, users.count());
+    let row = Row::new(family, &format!("{name}{}", users.suffix()), "lookup", &text)
+        .in_series(name, users.count());
     bench.add(row, move |engine, cx| {
         let engine = std::sync::Arc::clone(engine);
         // More rowids than a small cache holds where the table is larger than one.
@@ -131,9 +122,9 @@ fn batches<E: TableEngine>(bench: &mut Bench<E>, users: Users) {
     });
 }
 
-fn scan<E: TableEngine>(bench: &mut Bench<E>, users: Users) {
+pub(super) fn scan<E: TableEngine>(bench: &mut Bench<E>, family: Family, users: Users) {
     let text = format!("age and score of all {} users, through the keyed interface", users.count());
-    let row = row(&format!("keyed_scan{}", users.suffix()), "scan", &text)
+    let row = Row::new(family, &format!("keyed_scan{}", users.suffix()), "scan", &text)
         .in_series("keyed_scan", users.count());
     bench.add(row, move |engine, cx| {
         let engine = std::sync::Arc::clone(engine);

@@ -8,7 +8,7 @@ use crate::answer::{Answer, Digest};
 use crate::engine::table::{Access, Cell, Fields, TableSpec};
 use crate::engine::{Miss, TableEngine};
 use crate::random::Random;
-use crate::workload::{Bench, Context, sampler};
+use crate::workload::{Bench, Context, Family, Row, sampler};
 
 /// Sharc's log table.
 const LOGS: TableSpec = TableSpec {
@@ -38,7 +38,7 @@ pub(super) const GUARANTEE: &str = "durable: full fsync, rollback journal or the
 
 pub(super) fn add<E: TableEngine>(bench: &mut Bench<E>) {
     for size in [1_u64, 100, 1_000, 10_000] {
-        inserts(bench, size);
+        inserts(bench, Family::Table, size);
     }
     insert_and_read(bench);
     single_commits(bench);
@@ -106,12 +106,13 @@ fn read_back<E: TableEngine>(
     Ok(digest)
 }
 
-fn inserts<E: TableEngine>(bench: &mut Bench<E>, size: u64) {
+pub(super) fn inserts<E: TableEngine>(bench: &mut Bench<E>, family: Family, size: u64) {
     let text = format!(
         "{size} log rows in one transaction into an empty table, statement prepared, commit \
          included; {GUARANTEE}"
     );
-    let row = row(&format!("insert/{size}"), "transaction", &text).in_series("insert", size);
+    let row =
+        Row::new(family, &format!("insert/{size}"), "transaction", &text).in_series("insert", size);
     bench.add(row, move |engine, cx| {
         let (engine, cx) = (Arc::clone(engine), cx.clone());
         let count = usize::try_from(size).expect("small").min(cx.pick(10_000, 20));
