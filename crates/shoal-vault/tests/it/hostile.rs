@@ -1,4 +1,4 @@
-//! Headers and pages of keys from a stranger: the fuzz target `vault_header` with fixed numbers.
+//! Headers and pages of keys from a stranger, forged by a generator with a fixed seed.
 
 use std::path::Path;
 use std::sync::Arc;
