@@ -90,6 +90,10 @@ pub(crate) enum Verb {
     /// Run by git: see git-install
     #[command(subcommand, hide = true)]
     GitDriver(exchange::GitDriverVerb),
+    /// Run by import: reads a workbook
+    #[cfg(feature = "excel")]
+    #[command(hide = true)]
+    ReadWorkbook(transfer::ReadWorkbookArgs),
     /// Save what is left of a damaged database
     Recover(RecoverArgs),
     /// Seal a database: encrypt every page

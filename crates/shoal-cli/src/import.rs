@@ -1,5 +1,5 @@
-//! Rows from CSV, JSON, Parquet and Arrow IPC into a table: `shoal import`, and the shell's
-//! `.import`.
+//! Rows from CSV, JSON, Parquet, Arrow IPC and workbooks into a table: `shoal import`, and the
+//! shell's `.import`.
 //!
 //! The types of a CSV file's columns are inferred from its first megabyte, and the file is read
 //! once; a later value of another type sends the import back to the start, to infer from the whole
@@ -17,6 +17,8 @@ pub(crate) mod places;
 pub(crate) mod sqlite;
 mod target;
 mod types;
+#[cfg(feature = "excel")]
+pub(crate) mod workbook;
 
 pub(crate) use input::Input;
 pub(crate) use types::Type;
@@ -61,6 +63,14 @@ pub(crate) enum Form {
     Json,
     /// Columns with types of their own.
     Columnar(Columnar),
+    /// A sheet of a workbook.
+    #[cfg(feature = "excel")]
+    Sheet {
+        /// Its place in the workbook, from 0.
+        number: usize,
+        /// True where the first row that is not empty names the columns.
+        header: bool,
+    },
 }
 
 /// The forms with columns beside each other.
@@ -95,6 +105,8 @@ pub(crate) struct Done {
     pub(crate) created: Option<String>,
     /// True where the types were inferred from the beginning of the input alone.
     pub(crate) sampled: bool,
+    /// Errors of formulas, stored as NULL.
+    pub(crate) errors: u64,
 }
 
 /// Rows of one form: a cell for each column.
@@ -112,6 +124,11 @@ trait Rows {
 
     /// How many values the row has, where rows may have any number of them.
     fn length(&self) -> Option<usize>;
+
+    /// Errors of formulas in the rows so far.
+    fn errors(&self) -> u64 {
+        0
+    }
 
     /// The value for the column `target`, taken from value `column` of the row.
     fn cell(&self, column: usize, target: &Column) -> Result<ValueRef<'_>, cells::NotThatType>;
@@ -200,7 +217,7 @@ fn run(
     let is_csv = matches!(job.form, Form::Csv { .. });
     let look = if is_csv { look } else { Look::Whole };
     let (target, sampled) = target::prepare(connection, job, source, look)?;
-    let mut done = Done { rows: 0, created: target.created.clone(), sampled };
+    let mut done = Done { rows: 0, created: target.created.clone(), sampled, errors: 0 };
     let failed = |error: shoal_sql::Error| Failure::at(job.place, error);
     if let Form::Csv { delimiter, skip, .. } = job.form
         && target.created.is_some()
@@ -227,9 +244,15 @@ fn run(
         Form::Columnar(kind) => Box::new(columnar::BatchRows::open(job.place, kind, source, bar)?),
         #[cfg(not(feature = "columnar"))]
         Form::Columnar(kind) => return Err(without_columnar(kind).into()),
+        #[cfg(feature = "excel")]
+        Form::Sheet { number, header } => {
+            let path = target::workbook(job, source)?;
+            Box::new(workbook::SheetRows::open(job.place, path, (number, header), &target.places)?)
+        }
     };
     loop {
         let more = insert(connection, job, &target, &mut *rows, &mut done)?;
+        done.errors = rows.errors();
         if !more {
             return Ok(done);
         }

@@ -47,6 +47,8 @@ fn main() -> ExitCode {
         Verb::Ledger(verb) => verbs::ledger::run(verb),
         Verb::GitInstall(args) => verbs::git_install::run(args),
         Verb::GitDriver(verb) => verbs::git_driver::run(verb),
+        #[cfg(feature = "excel")]
+        Verb::ReadWorkbook(args) => verbs::read_workbook::run(args),
         Verb::Recover(args) => verbs::recover::run(args),
         Verb::Encrypt(args) => verbs::encrypt::run(args),
         Verb::Decrypt(args) => verbs::decrypt::run(args),

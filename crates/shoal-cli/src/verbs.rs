@@ -23,6 +23,8 @@ pub(crate) mod ledger;
 pub(crate) mod mcp;
 pub(crate) mod merge;
 pub(crate) mod mine;
+#[cfg(feature = "excel")]
+pub(crate) mod read_workbook;
 pub(crate) mod recover;
 pub(crate) mod rekey;
 pub(crate) mod serve;

@@ -15,6 +15,11 @@ is NULL. A row is a line of CSV (RFC 4180) or a JSON object; objects stand one a
 another, or in an array. Input may be gzipped. Parquet (from a file) and Arrow IPC (a file or a \
 stream) bring names and types along; they take a build with --features columnar. All rows are in the database afterwards, or none.
 
+A workbook (xlsx, xlsb, xls, ods; in builds with --features excel) gives the table of its name, or \
+with several sheets a table for each; the first row that is not empty names the columns. Dates and \
+times are ISO texts, formulas their last values, errors of formulas NULL. Hidden sheets are read \
+where --sheet names them.
+
 FILE may be a folder, for all files in it with a known ending, or a pattern between quotes; several \
 are read, each into a table of its name, or all into one with --into. A SQLite database as FILE has \
 its tables copied: definitions, rows and indexes, of all or of the one called TABLE. Behind one FILE \
@@ -28,10 +33,12 @@ Examples:
   curl -s https://example.org/log.ndjson.gz | shoal import - app.db log
   shoal import data/ app.db
   shoal import 'log/2026-*.csv.gz' app.db --into log
-  shoal import other.db app.db person")]
+  shoal import other.db app.db person
+  shoal import --sheet 2026 budget.xlsx app.db budget")]
 pub(crate) struct ImportArgs {
-    /// Files of CSV, TSV, NDJSON, JSON, Parquet or Arrow, SQLite databases, folders, patterns, or -
-    /// for stdin; then the database, and is created where it is missing; behind one FILE the table
+    /// Files of CSV, TSV, NDJSON, JSON, Parquet or Arrow, workbooks, SQLite databases, folders,
+    /// patterns, or - for stdin; then the database, and is created where it is missing; behind
+    /// one FILE the table
     #[arg(value_name = "FILE... DB [TABLE]", num_args = 2.., required = true)]
     pub(crate) places: Vec<PathBuf>,
     /// The table that gets the rows of all files [default: the name of each file]
@@ -50,6 +57,10 @@ pub(crate) struct ImportArgs {
     /// or any. A virtual table takes the texts of a CSV file as texts but for these columns
     #[arg(long, default_value = "auto")]
     pub(crate) types: String,
+    /// The sheet of a workbook to read; may be given again [default: all with rows that are not
+    /// hidden]
+    #[arg(long = "sheet", value_name = "NAME")]
+    pub(crate) sheets: Vec<String>,
     /// Commit every so many rows, so that an error keeps those before
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) batch: Option<u64>,
@@ -71,6 +82,19 @@ pub(crate) enum InputFormat {
     Arrow,
     /// A SQLite database, whose tables are copied
     Sqlite,
+    /// A workbook of Excel or OpenDocument [needs a build with --features excel]
+    #[value(alias = "xlsx", alias = "xlsb", alias = "xls", alias = "ods")]
+    Excel,
+}
+
+/// `shoal read-workbook`: run by `shoal import`.
+#[cfg(feature = "excel")]
+#[derive(Debug, Args)]
+pub(crate) struct ReadWorkbookArgs {
+    /// The workbook
+    pub(crate) file: PathBuf,
+    /// The place of the sheet, from 0 [default: none, the sheets are listed]
+    pub(crate) sheet: Option<usize>,
 }
 
 /// Presence of a row of names.

@@ -71,7 +71,7 @@ impl Source {
     }
 
     /// The path of a file, which can be read from any place.
-    #[cfg(feature = "columnar")]
+    #[cfg(any(feature = "columnar", feature = "excel"))]
     pub(super) fn path(&self) -> Option<&std::path::Path> {
         match &self.whole {
             Whole::File(path) => Some(path),

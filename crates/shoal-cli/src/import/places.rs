@@ -19,7 +19,7 @@ pub(crate) fn files(
         found.retain(|path| path.is_file() && is_known(path));
         return match found.is_empty() {
             true => Err(Failure::at(name.display(), "no file in the folder has a known ending")
-                .hint("csv, tsv, json, ndjson, jsonl, parquet, arrow, each also with .gz")),
+                .hint("csv, tsv, json, ndjson, jsonl, parquet, arrow, each also with .gz; xlsx, xls, xlsb, ods")),
             false => Ok(found),
         };
     }

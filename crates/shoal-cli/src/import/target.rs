@@ -48,6 +48,9 @@ pub(super) struct Target {
     pub(super) statement: Option<String>,
     /// True when types were inferred from the beginning of the input alone.
     pub(super) sampled: bool,
+    /// For each value of a row, its column in the sheet.
+    #[cfg(feature = "excel")]
+    pub(super) places: Vec<u32>,
 }
 
 /// Finds the table of a job, or creates one. Returns true beside the table when types were inferred
@@ -105,6 +108,8 @@ fn create(
 ) -> Result<Target, Failure> {
     let sampled = source.is_sampled(Look::Whole);
     let mut unseen = Vec::new();
+    #[cfg(feature = "excel")]
+    let mut places = Vec::new();
     let (names, kinds, header) = match job.form {
         Form::Csv { delimiter, header, skip } => {
             let header = header.unwrap_or(true);
@@ -122,6 +127,12 @@ fn create(
                 columns.iter().map(|(name, _)| name.clone().into_bytes()).collect();
             let kinds = columns.into_iter().map(|(_, kind)| kind).collect();
             (header_names(job, &names)?, kinds, false)
+        }
+        #[cfg(feature = "excel")]
+        Form::Sheet { number, header } => {
+            let found = sheet_columns(job, source, (number, header))?;
+            places = found.places;
+            (found.names, found.kinds, header)
         }
     };
     let inferred = inferred(job, &names, &unseen);
@@ -154,6 +165,8 @@ fn create(
         created: Some(sql),
         statement: None,
         sampled: sampled && job.types != Types::Text && !matches!(job.form, Form::Columnar(_)),
+        #[cfg(feature = "excel")]
+        places,
     })
 }
 
@@ -170,6 +183,30 @@ fn typed_columns(
 #[cfg(not(feature = "columnar"))]
 fn typed_columns(_: &Job<'_>, kind: Columnar, _: &Source) -> Result<Vec<(String, Type)>, Failure> {
     Err(super::without_columnar(kind))
+}
+
+/// Path of the workbook: readers of one need all places of its file.
+#[cfg(feature = "excel")]
+pub(super) fn workbook<'s>(
+    job: &Job<'_>,
+    source: &'s Source,
+) -> Result<&'s std::path::Path, Failure> {
+    let why = "a workbook is read from a file, not from a stream";
+    source.path().ok_or_else(|| Failure::at(job.place, why))
+}
+
+/// The columns of a sheet, with names that are there once.
+#[cfg(feature = "excel")]
+fn sheet_columns(
+    job: &Job<'_>,
+    source: &Source,
+    (number, header): (usize, bool),
+) -> Result<super::workbook::Columns, Failure> {
+    let path = workbook(job, source)?;
+    let mut columns = super::workbook::columns(job.place, path, number, header)?;
+    let names: Vec<Vec<u8>> = columns.names.drain(..).map(String::into_bytes).collect();
+    columns.names = header_names(job, &names)?;
+    Ok(columns)
 }
 
 /// Where each column's type is from; `unseen` has the columns without a value.
@@ -347,7 +384,31 @@ fn existing(
         });
         columns.collect()
     };
+    #[cfg(feature = "excel")]
+    let mut places = Vec::new();
     let (columns, given, header) = match job.form {
+        #[cfg(feature = "excel")]
+        Form::Sheet { number, header } => {
+            let found = sheet_columns(job, source, (number, header))?;
+            places = found.places;
+            let columns = match header {
+                true => by_name(&found.names).map_err(|failure| {
+                    failure.hint("--header no takes the columns in their order")
+                })?,
+                false if places.len() > table.len() => {
+                    let (found, wanted) = (places.len(), table.len());
+                    let why =
+                        format_args!("{found} columns where table {} has {wanted}", job.table);
+                    return Err(Failure::at(job.place, why));
+                }
+                false => {
+                    let known = table.iter().cloned().enumerate();
+                    let given = |place| (place < places.len()).then_some(place);
+                    known.map(|(place, known)| column(known, given(place))).collect()
+                }
+            };
+            (columns, places.len(), header)
+        }
         Form::Columnar(kind) => {
             let names = typed_columns(job, kind, source)?.into_iter().map(|(name, _)| name);
             let columns = by_name(&names.collect::<Vec<_>>())?;
@@ -399,5 +460,14 @@ fn existing(
         let places = vec!["?"; columns.len()].join(", ");
         format!("INSERT INTO {}({}) VALUES ({places})", quoted(job.table), names.join(", "))
     });
-    Ok(Target { columns, given, header, created: None, statement, sampled: false })
+    Ok(Target {
+        columns,
+        given,
+        header,
+        created: None,
+        statement,
+        sampled: false,
+        #[cfg(feature = "excel")]
+        places,
+    })
 }

@@ -93,6 +93,15 @@ impl Seen {
         }
     }
 
+    /// The type of a column of a sheet, whose numbers are doubles all.
+    #[cfg(feature = "excel")]
+    pub(super) fn of_cells(self) -> Type {
+        match self {
+            Seen { texts: false, reals: true, .. } => Type::Real,
+            seen => seen.of_values(),
+        }
+    }
+
     /// The type of a column of typed values, such as JSON's.
     pub(super) fn of_values(self) -> Type {
         match self {

@@ -1,5 +1,5 @@
-//! `shoal import`: rows of CSV, JSON, Parquet and Arrow IPC into tables, of one file or many;
-//! tables of another database.
+//! `shoal import`: rows of CSV, JSON, Parquet, Arrow IPC and workbooks into tables, of one file or
+//! many; tables of another database.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,7 +11,9 @@ use shoal_store::{Access, Mode};
 
 use crate::args::transfer::{Header, ImportArgs, InputFormat};
 use crate::failure::Failure;
-use crate::import::{Columnar, Form, Input, Job, Type, Types, import, places, sqlite};
+#[cfg(feature = "excel")]
+use crate::import::workbook;
+use crate::import::{Columnar, Done, Form, Input, Job, Type, Types, import, places, sqlite};
 use crate::open;
 use crate::out;
 use crate::progress::spin;
@@ -164,7 +166,16 @@ fn one(
         Some(table) => table,
         None => return Err(Failure::new("stdin has no name: which TABLE gets its rows?").code(2)),
     };
+    if !args.sheets.is_empty() && format != InputFormat::Excel {
+        return Err(Failure::at(&place, "--sheet names a sheet of a workbook").code(2));
+    }
     let form = match format {
+        InputFormat::Excel if is_stream => {
+            return Err(Failure::new("a workbook is read from a file, not from stdin").code(2));
+        }
+        InputFormat::Excel => {
+            return sheets(connection, args, (file, &place), (wanted, types), notes);
+        }
         InputFormat::Ndjson => Form::Json,
         InputFormat::Parquet => Form::Columnar(Columnar::Parquet),
         InputFormat::Arrow => Form::Columnar(Columnar::Arrow),
@@ -177,17 +188,124 @@ fn one(
     let types = types.clone();
     let job = Job { place: &place, form, table: &table, types, batch: args.batch, lenient: false };
     let done = import(connection, &job, input)?;
+    let place = (wanted.files.len() > 1).then_some(place.as_str());
+    notes.extend(words_on(&done, &table, place));
+    Ok(())
+}
+
+/// Words on a finished import, with the place of the rows where there are several.
+fn words_on(done: &Done, table: &str, place: Option<&str>) -> Vec<String> {
+    let mut words = Vec::new();
     if let Some(sql) = &done.created {
-        notes.push(sql.clone());
+        words.push(sql.clone());
         if done.sampled {
-            notes.push("types: from the first 8 MiB, because a stream is read once".to_owned());
+            words.push("types: from the first 8 MiB, because a stream is read once".to_owned());
         }
     }
-    notes.push(match wanted.files.len() {
-        1 => format!("{table}: {} rows", done.rows),
-        _ => format!("{table}: {} rows of {place}", done.rows),
+    words.push(match place {
+        None => format!("{table}: {} rows", done.rows),
+        Some(place) => format!("{table}: {} rows of {place}", done.rows),
     });
-    Ok(())
+    match done.errors {
+        0 => {}
+        1 => words.push(format!("{table}: 1 cell with an error is NULL")),
+        errors => words.push(format!("{table}: {errors} cells with errors are NULL")),
+    }
+    words
+}
+
+#[cfg(not(feature = "excel"))]
+fn sheets(
+    _: &mut Connection,
+    _: &ImportArgs,
+    (_, place): (&Path, &str),
+    _: (&Wanted, &Types),
+    _: &mut Vec<String>,
+) -> Result<(), Failure> {
+    Err(Failure::at(place, "workbooks are not in this build of shoal")
+        .hint("CSV and NDJSON are in every build, workbooks with --features excel"))
+}
+
+/// Imports sheets of a workbook: those named, or all that have rows and are not hidden. The only
+/// one goes to the table of the file's name, several to tables of their own names.
+#[cfg(feature = "excel")]
+fn sheets(
+    connection: &mut Connection,
+    args: &ImportArgs,
+    (file, place): (&Path, &str),
+    (wanted, types): (&Wanted, &Types),
+    notes: &mut Vec<String>,
+) -> Result<(), Failure> {
+    let all = workbook::sheets(place, file)?;
+    let names = |sheets: &mut dyn Iterator<Item = &workbook::Sheet>| {
+        sheets.map(|sheet| sheet.name.clone()).collect::<Vec<_>>().join(", ")
+    };
+    let mut chosen = Vec::new();
+    for name in &args.sheets {
+        let is_it = |sheet: &&workbook::Sheet| sheet.name.to_lowercase() == name.to_lowercase();
+        chosen.push(all.iter().find(is_it).ok_or_else(|| {
+            Failure::at(place, format_args!("no sheet is called {name}"))
+                .hint(format_args!("its sheets: {}", names(&mut all.iter())))
+        })?);
+    }
+    if args.sheets.is_empty() {
+        chosen.extend(all.iter().filter(|sheet| !sheet.is_empty && !sheet.is_hidden));
+        let mut hidden = all.iter().filter(|sheet| sheet.is_hidden && !sheet.is_empty);
+        let hidden = names(&mut hidden);
+        if !hidden.is_empty() {
+            notes.push(format!("{place}: left out: hidden sheets {hidden}"));
+        }
+    }
+    if chosen.is_empty() {
+        return Err(Failure::at(place, "no sheet has a row"));
+    }
+    if wanted.table.is_some() && chosen.len() > 1 {
+        let names = names(&mut chosen.iter().copied());
+        return Err(Failure::at(place, format_args!("one table, and the sheets {names}"))
+            .hint("--sheet NAME says whose rows go into it")
+            .code(2));
+    }
+    let whole = chosen.len() > 1 && args.batch.is_none() && !connection.in_transaction();
+    let failed = |error: shoal_sql::Error| Failure::at(wanted.database.display(), error);
+    if whole {
+        connection.begin(Mode::Write).map_err(failed)?;
+    }
+    let mut read = || -> Result<(), Failure> {
+        for sheet in &chosen {
+            let of_file =
+                if args.sheets.is_empty() && chosen.len() == 1 { stem(file) } else { None };
+            let table = wanted.table.clone().or(of_file).unwrap_or_else(|| sheet.name.clone());
+            let place = format!("{place}, sheet {}", sheet.name);
+            let is_named_by_sheet = wanted.table.is_none() && stem(file).as_ref() != Some(&table);
+            if is_named_by_sheet && wanted.files.len() > 1 {
+                // Sheets of several workbooks are often called the same.
+                let schema = connection.schema().map_err(failed)?;
+                if schema.object(&table).is_some() {
+                    return Err(Failure::at(
+                        &place,
+                        format_args!("table {table} is there already"),
+                    )
+                    .hint("one workbook at a time adds to a table that is there"));
+                }
+            }
+            let header = args.header == Header::Yes;
+            let form = Form::Sheet { number: sheet.number, header };
+            let (types, batch) = (types.clone(), args.batch);
+            let job = Job { place: &place, form, table: &table, types, batch, lenient: false };
+            let done = import(connection, &job, Input::File(file.to_owned()))?;
+            let place = (wanted.files.len() > 1).then_some(place.as_str());
+            notes.extend(words_on(&done, &table, place));
+        }
+        Ok(())
+    };
+    let read = read();
+    match (whole, &read) {
+        (true, Ok(())) => connection.commit().map_err(failed)?,
+        // The first failure is the one for the user.
+        (true, Err(_)) => drop(connection.rollback()),
+        (false, _) => {}
+    }
+    read
 }
 
 /// Copies the tables of another database.
@@ -247,6 +365,7 @@ fn by_name(file: &Path) -> Option<InputFormat> {
         "json" | "ndjson" | "jsonl" => Some(InputFormat::Ndjson),
         "parquet" | "pq" => Some(InputFormat::Parquet),
         "arrow" | "arrows" | "feather" | "ipc" => Some(InputFormat::Arrow),
+        "xlsx" | "xlsm" | "xlsb" | "xls" | "ods" => Some(InputFormat::Excel),
         "db" | "db3" | "sqlite" | "sqlite3" => Some(InputFormat::Sqlite),
         _ => None,
     }
@@ -268,6 +387,9 @@ fn by_content(start: &[u8]) -> InputFormat {
     }
     if plain.starts_with(&MAGIC) {
         return InputFormat::Sqlite;
+    }
+    if plain.starts_with(b"PK\x03\x04") || plain.starts_with(&[0xd0, 0xcf, 0x11, 0xe0]) {
+        return InputFormat::Excel;
     }
     // A stream of messages begins with the mark of the first.
     if plain.starts_with(b"ARROW1") || plain.starts_with(&[0xff; 4]) {
@@ -334,6 +456,8 @@ mod tests {
         assert_eq!(by_content(b"ARROW1\0\0"), InputFormat::Arrow);
         assert_eq!(by_content(b"SQLite format 3\0\x10"), InputFormat::Sqlite);
         assert_eq!(by_content(b"\xff\xff\xff\xff\x10\0\0\0"), InputFormat::Arrow);
+        assert_eq!(by_content(b"PK\x03\x04\x14"), InputFormat::Excel);
+        check("a/book.XLSX", "book", Some(InputFormat::Excel));
         check("p.parquet", "p", Some(InputFormat::Parquet));
     }
 }

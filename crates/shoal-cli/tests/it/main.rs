@@ -26,6 +26,7 @@ mod transfer;
 mod vault;
 mod virtual_tables;
 mod who;
+mod workbook;
 
 use std::io::Write;
 use std::path::Path;
