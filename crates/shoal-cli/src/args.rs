@@ -184,8 +184,8 @@ pub(crate) struct SqlArgs {
     /// Do not keep what is typed
     #[arg(long)]
     pub(crate) no_history: bool,
-    /// Read as this principal does, by the rules of --rules: to try rules, not to keep anything
-    /// from whoever has the file
+    /// Read and write as this principal does, by the rules of --rules: to try rules, not to keep
+    /// anything from whoever has the file
     #[arg(long = "as", value_name = "NAME", requires = "rules")]
     pub(crate) principal: Option<String>,
     /// The rules of --as, in JSON: docs/entitlements.md has an example

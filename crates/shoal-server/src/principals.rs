@@ -32,14 +32,33 @@ pub struct Principals {
     path: PathBuf,
     limits: Limits,
     rules: RuleFile,
+    access: Access,
     /// By principal, the last asked at the end.
     kept: Vec<(String, Narrowed)>,
 }
 
 impl Principals {
-    /// Connections to the file at `path` with bounds on each statement. Nothing is opened yet.
+    /// Connections to the file at `path` with bounds on each statement, which read. Nothing is
+    /// opened yet.
     pub fn new(environment: Environment, path: PathBuf, rules: RuleFile, limits: Limits) -> Self {
-        Self { environment, path, limits, rules, kept: Vec::new() }
+        let access = Access::ReadOnly;
+        Self { environment, path, limits, rules, access, kept: Vec::new() }
+    }
+
+    /// The same, with connections that change rows as far as rules grant.
+    #[must_use]
+    pub fn writing(self) -> Self {
+        Self { access: Access::ReadWrite, ..self }
+    }
+
+    /// Tries the rules of every principal that their file names, one connection after another.
+    ///
+    /// # Errors
+    /// [`NotNarrowed`], of the first principal whose rules do not fit.
+    pub fn check(&mut self) -> Result<(), NotNarrowed> {
+        let (rules, _) = self.rules.current();
+        let names: Vec<String> = rules.principals().map(str::to_owned).collect();
+        names.iter().try_for_each(|name| self.narrowed(name).map(drop))
     }
 
     /// The connection of a principal, by the rules of now: the file of rules is looked at first.
@@ -57,9 +76,14 @@ impl Principals {
             None => {
                 let entitlement = rules.entitlement(principal).map_err(NotNarrowed::Unfit)?;
                 let entitlement = entitlement.ok_or(NotNarrowed::Nothing)?;
+                let writes = self.access == Access::ReadWrite && entitlement.writes();
+                let (entitlement, access) = match writes {
+                    true => (entitlement, Access::ReadWrite),
+                    false => (entitlement.read_only(), Access::ReadOnly),
+                };
                 let environment = self.environment.clone();
-                let database = Database::open(environment, &self.path, Access::ReadOnly)
-                    .map_err(NotNarrowed::Closed)?;
+                let database =
+                    Database::open(environment, &self.path, access).map_err(NotNarrowed::Closed)?;
                 let narrowed = database.into_sql().narrowed(entitlement);
                 let mut narrowed =
                     narrowed.map_err(|error| NotNarrowed::Unfit(error.to_string()))?;

@@ -1,9 +1,11 @@
-//! Entitlements in a file: what principals may read of tables, by hand or by a program.
+//! Entitlements in a file: what principals may read and write of tables, by hand or by a program.
 //!
 //! ```json
 //! { "principals": {
 //!     "ada": { "note": { "columns": ["id", "title"], "rows": "owner = :principal" },
-//!              "person": { "mask": { "phone": "'***'" } } },
+//!              "person": { "mask": { "phone": "'***'" } },
+//!              "task": { "rows": "owner = :principal", "insert": true, "update": ["done"],
+//!                        "delete": true } },
 //!     "*": { "city": {} } } }
 //! ```
 //!
@@ -17,7 +19,7 @@ use std::time::SystemTime;
 
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use shoal_sql::{Entitlement, TableRule};
+use shoal_sql::{Entitlement, TableRule, WrittenColumns};
 
 /// The longest file of rules.
 const FILE_MAX: u64 = 16 << 20;
@@ -31,7 +33,7 @@ pub struct Rules {
     principals: Named<Named<Rule>>,
 }
 
-/// What a principal may read of a table.
+/// What a principal may read and write of a table.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Rule {
@@ -39,6 +41,26 @@ struct Rule {
     rows: Option<String>,
     mask: Named<String>,
     list: Option<bool>,
+    insert: Option<Written>,
+    update: Option<Written>,
+    delete: Option<bool>,
+}
+
+/// The columns of a grant to write: all that are visible, none, or those of a list.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum Written {
+    All(bool),
+    Only(Vec<String>),
+}
+
+/// The columns; `None` where nothing is granted.
+fn written(written: Option<&Written>) -> Option<WrittenColumns> {
+    match written? {
+        Written::All(true) => Some(WrittenColumns::Visible),
+        Written::All(false) => None,
+        Written::Only(names) => Some(WrittenColumns::Only(names.clone())),
+    }
 }
 
 /// A JSON object without a name twice: of two rules the last would count, unseen.
@@ -104,7 +126,12 @@ impl Rules {
         Self::parse(&fs::read_to_string(path).map_err(|error| error.to_string())?)
     }
 
-    /// What a principal may read; `None` for whom nothing is said.
+    /// The names with rules of their own, `*` among them where there are rules for everybody.
+    pub(crate) fn principals(&self) -> impl Iterator<Item = &str> {
+        self.principals.0.keys().map(String::as_str)
+    }
+
+    /// What a principal may read and write; `None` for whom nothing is said.
     ///
     /// # Errors
     /// The principal, the table and the fault of a rule.
@@ -135,6 +162,15 @@ impl Rules {
             }
             if rule.list == Some(false) {
                 granted = granted.unlisted();
+            }
+            if let Some(columns) = written(rule.insert.as_ref()) {
+                granted = granted.insert(columns);
+            }
+            if let Some(columns) = written(rule.update.as_ref()) {
+                granted = granted.update(columns);
+            }
+            if rule.delete == Some(true) {
+                granted = granted.delete();
             }
             let allowed = entitlement.allow(granted);
             allowed.map_err(|error| format!("{principal}: {error}"))?;
@@ -197,6 +233,25 @@ mod tests {
         let none = Rules::parse(r#"{"principals": {"ada": {}}}"#).unwrap();
         assert!(none.entitlement("eve").unwrap().is_none());
         assert!(none.entitlement("ada").unwrap().is_some());
+    }
+
+    #[test]
+    fn changes_are_granted_one_by_one() {
+        let rules = Rules::parse(
+            r#"{"principals": {"ada": {"note": {"insert": true, "update": ["id"], "delete": true}},
+                "bob": {"note": {"insert": false, "delete": false}}, "eve": {"note": {}},
+                "cy": {"note": {"update": []}}}}"#,
+        )
+        .unwrap();
+        for (name, writes) in [("ada", true), ("bob", false), ("eve", false), ("cy", true)] {
+            let entitlement = rules.entitlement(name).unwrap().unwrap();
+            assert_eq!(entitlement.writes(), writes, "{name}");
+            assert!(!entitlement.read_only().writes(), "{name}");
+        }
+        for wrong in [r#"{"insert": 1}"#, r#"{"update": "id"}"#, r#"{"delete": ["id"]}"#] {
+            let text = format!(r#"{{"principals": {{"a": {{"t": {wrong}}}}}}}"#);
+            assert!(Rules::parse(&text).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -1137,8 +1137,8 @@ fn compile(
     txns: Txns<'_>,
     forced: Forced,
 ) -> Result<Compiled, Error> {
-    if schema.narrowing().is_some() {
-        narrowed::check_kind(&parsed.stmt)?;
+    if let Some(narrowing) = schema.narrowing() {
+        narrowed::check_kind(&parsed.stmt, &narrowing.entitlement)?;
     }
     if schema.own().authorizer.is_some() {
         authorize(schema, &parsed.stmt)?;

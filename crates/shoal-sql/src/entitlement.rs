@@ -1,4 +1,4 @@
-//! Entitlements: the tables, columns and rows that a principal may read, as rules.
+//! Entitlements: the tables, columns and rows that a principal may read and write, as rules.
 //!
 //! A rule is text until a connection is narrowed by the rule
 //! ([`Connection::narrowed`](crate::Connection::narrowed)): only the schema tells the meaning of
@@ -23,7 +23,8 @@ pub struct Entitlement {
     pub(crate) tables: Vec<Granted>,
 }
 
-/// The part of a table or view that a principal may read: at first all columns and rows.
+/// The part of a table or view that a principal may read, at first all columns and rows, and the
+/// changes that the principal may make, at first none.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct TableRule {
@@ -32,6 +33,31 @@ pub struct TableRule {
     rows: Option<String>,
     masks: Vec<(String, String)>,
     is_listed: bool,
+    writes: Writes,
+}
+
+/// The columns that a principal may give values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WrittenColumns {
+    /// Every visible column without a mask.
+    Visible,
+    /// These; `rowid` among them stands for the rowid.
+    Only(Vec<String>),
+}
+
+/// The changes of a table that a principal may make.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Writes {
+    pub(crate) insert: Option<WrittenColumns>,
+    pub(crate) update: Option<WrittenColumns>,
+    pub(crate) delete: bool,
+}
+
+impl Writes {
+    /// True where there is no change to make.
+    pub(crate) fn is_none(&self) -> bool {
+        self.insert.is_none() && self.update.is_none() && !self.delete
+    }
 }
 
 /// A rule with its texts parsed.
@@ -46,13 +72,14 @@ pub(crate) struct Granted {
     pub(crate) masks: Vec<(String, Arc<Expr>)>,
     /// False keeps the table out of `sqlite_schema` and `PRAGMA table_list`.
     pub(crate) is_listed: bool,
+    pub(crate) writes: Writes,
 }
 
 impl TableRule {
     /// The whole table, or the whole view.
     pub fn of(table: impl Into<String>) -> TableRule {
-        let (table, masks) = (table.into(), Vec::new());
-        TableRule { table, columns: None, rows: None, masks, is_listed: true }
+        let (table, masks, writes) = (table.into(), Vec::new(), Writes::default());
+        TableRule { table, columns: None, rows: None, masks, is_listed: true, writes }
     }
 
     /// Only these columns; `rowid` among them stands for the rowid. Without a list all columns are
@@ -78,6 +105,25 @@ impl TableRule {
     pub fn unlisted(self) -> TableRule {
         TableRule { is_listed: false, ..self }
     }
+
+    /// Rows may be inserted, as far as they meet the predicate of [`TableRule::rows`]; columns that
+    /// are not given take their defaults.
+    pub fn insert(mut self, columns: WrittenColumns) -> TableRule {
+        self.writes.insert = Some(columns);
+        self
+    }
+
+    /// Visible rows may be updated, as far as they meet the predicate afterwards, too.
+    pub fn update(mut self, columns: WrittenColumns) -> TableRule {
+        self.writes.update = Some(columns);
+        self
+    }
+
+    /// Visible rows may be deleted.
+    pub fn delete(mut self) -> TableRule {
+        self.writes.delete = true;
+        self
+    }
 }
 
 impl Entitlement {
@@ -95,6 +141,18 @@ impl Entitlement {
         Arc::clone(&self.principal)
     }
 
+    /// True where some rule lets the principal change rows.
+    pub fn writes(&self) -> bool {
+        self.tables.iter().any(|granted| !granted.writes.is_none())
+    }
+
+    /// The same rules without their changes: for connections that only read.
+    #[must_use]
+    pub fn read_only(mut self) -> Entitlement {
+        self.tables.iter_mut().for_each(|granted| granted.writes = Writes::default());
+        self
+    }
+
     /// Adds a rule. Tables that are not there are left out, so that the same rules serve several
     /// databases.
     ///
@@ -102,7 +160,7 @@ impl Entitlement {
     /// [`Error::Meaning`], with the table's name: a second rule of the table, a table of SQLite's
     /// own, a predicate or mask that is no expression or has a parameter other than `:principal`.
     pub fn allow(&mut self, rule: TableRule) -> Result<(), Error> {
-        let TableRule { table, columns, rows, masks, is_listed } = rule;
+        let TableRule { table, columns, rows, masks, is_listed, writes } = rule;
         if table.to_ascii_lowercase().starts_with("sqlite_") {
             return Err(fault(&table, "tables of SQLite's own are nobody's to read"));
         }
@@ -115,7 +173,7 @@ impl Entitlement {
         let rows = rows.as_deref().map(expr).transpose()?;
         let masks = masks.into_iter().map(|(column, text)| Ok((column, expr(&text)?)));
         let masks = masks.collect::<Result<Vec<_>, Error>>()?;
-        self.tables.push(Granted { table, columns, rows, masks, is_listed });
+        self.tables.push(Granted { table, columns, rows, masks, is_listed, writes });
         Ok(())
     }
 }

@@ -44,7 +44,7 @@ mod write;
 
 pub use authorize::{Access, Authorization};
 pub use connection::{Blob, Clause, Connection, Keeper, Narrowed, Statement, TableState};
-pub use entitlement::{Entitlement, TableRule};
+pub use entitlement::{Entitlement, TableRule, WrittenColumns};
 pub use error::{ConstraintKind, Error, NameKind, Raise};
 pub use functions::{Aggregate, ArgumentCount, FunctionFlags, SubtypedFunction};
 pub use index_reader::IndexReader;

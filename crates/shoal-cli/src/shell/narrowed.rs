@@ -47,7 +47,12 @@ pub(crate) fn run(
         Rules::read(rules).and_then(|rules| rules.entitlement(principal)).map_err(at)?;
     let entitlement =
         entitlement.ok_or_else(|| at(format!("nothing is granted to {principal}")))?;
-    let connection = open::connection(&args.file, Access::ReadOnly)?;
+    let writes = entitlement.writes() && !args.read_only;
+    let (entitlement, access) = match writes {
+        true => (entitlement, Access::ReadWrite),
+        false => (entitlement.read_only(), Access::ReadOnly),
+    };
+    let connection = open::connection(&args.file, access)?;
     let narrowed = connection.narrowed(entitlement).map_err(|error| match error {
         Error::Meaning { message, .. } => at(message),
         other => open::about(&args.file, &other),

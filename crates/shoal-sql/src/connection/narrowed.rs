@@ -1,4 +1,4 @@
-//! Narrowed connections: what a principal may read of a file, and nothing else.
+//! Narrowed connections: what a principal may read and change of a file, and nothing else.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,15 +21,16 @@ use crate::session::{Counts, Interrupter, Limits};
 /// conditions that cannot tell of them.
 ///
 /// The connection behind is out of reach: a narrowed one has no store, no readers and writers of
-/// tables and indexes, no blobs, no hooks, and registers nothing. Statements read; all others are
-/// refused by name.
+/// tables and indexes, no blobs, no hooks, and registers nothing. Statements read, and change rows
+/// as far as rules grant; all others are refused by name.
 pub struct Narrowed {
     connection: Connection,
     entitlement: Arc<Entitlement>,
 }
 
 impl Connection {
-    /// Gives up this connection for one that reads what `entitlement` grants, and changes nothing.
+    /// Gives up this connection for one that reads what `entitlement` grants, and changes rows as
+    /// far as it says.
     /// What the program registered is left behind, but for collations; so are attached databases.
     ///
     /// # Errors
@@ -59,7 +60,7 @@ impl Connection {
         self.kept = keeper::Kept::default();
         self.counts = Counts::default();
         self.session = None;
-        self.read_only = true;
+        self.read_only |= !entitlement.writes();
         self.schema()?;
         Ok(Narrowed { connection: self, entitlement })
     }
@@ -75,8 +76,12 @@ impl Narrowed {
     ///
     /// # Errors
     /// Those of [`Connection::prepare`]; [`Error::Denied`] for statements other than queries,
-    /// pragmas about tables, and the beginning and end of a transaction that reads.
+    /// granted changes of rows, pragmas about tables, and the beginning and end of a transaction.
     pub fn prepare(&mut self, sql: &str) -> Result<Statement, Error> {
+        if sql.contains('\0') {
+            // Keys of narrowed tables have names with a NUL within.
+            return Err(denied("a statement ends before a NUL"));
+        }
         if let Some(word) = clauses::word_in(&self.connection.clauses, sql) {
             let message = format!("{word} reads whole tables: a narrowed connection has none");
             return Err(Error::Denied { message });
@@ -101,6 +106,17 @@ impl Narrowed {
     pub fn execute(&mut self, statement: &mut Statement) -> Result<(), Error> {
         self.check(statement)?;
         self.connection.execute(statement).map(drop)
+    }
+
+    /// Rows changed by statements so far.
+    pub fn total_changes(&self) -> u64 {
+        self.connection.total_changes()
+    }
+
+    /// The rowid of the last row inserted into a table whose rowid is visible; 0 before there is
+    /// one.
+    pub fn last_insert_rowid(&self) -> i64 {
+        self.connection.last_insert_rowid()
     }
 
     /// Bounds what each statement from now on may take.
@@ -162,7 +178,13 @@ pub(super) fn narrowed_schema(
 ///
 /// # Errors
 /// [`Error::Denied`], with the words of the statement.
-pub(super) fn check_kind(stmt: &Stmt) -> Result<(), Error> {
+pub(super) fn check_kind(stmt: &Stmt, entitlement: &Entitlement) -> Result<(), Error> {
+    if entitlement.writes()
+        && matches!(stmt, Stmt::Begin(_) | Stmt::Insert(_) | Stmt::Update(_) | Stmt::Delete(_))
+    {
+        // Tables, columns and rows are looked at where their names are.
+        return Ok(());
+    }
     let what = match stmt {
         Stmt::Select(_)
         | Stmt::Begin(TransactionMode::Deferred)

@@ -508,7 +508,7 @@ pub(crate) fn resolved<'a>(
     if schema.narrowing().is_none() || keeps_hidden(&query) {
         return Ok(query);
     }
-    *resolver = Resolver::new(schema).behind_barriers();
+    *resolver = resolver.behind_barriers();
     let query = rewritten(resolver.query(select)?, schema);
     match keeps_hidden(&query) {
         true => Ok(query),

@@ -79,13 +79,31 @@ pub(crate) struct Around<'a> {
     pub(crate) home: Option<usize>,
     /// The number of the first parameter of neither the text nor a row.
     pub(crate) next: usize,
+    /// The value of the parameter of a rule, whose predicate the query is.
+    pub(crate) principal: Option<&'a str>,
+    /// True where narrowed tables have their keys, too, under the names of [`key_name`].
+    pub(crate) finds_keys: bool,
+}
+
+/// The name of a part of the key of a narrowed table, for statements that change its rows. No text
+/// of SQL has the name: a NUL ends a text.
+pub(crate) fn key_name(place: usize) -> String {
+    format!("\0key{place}")
 }
 
 impl Around<'_> {
     /// The surroundings of a statement whose text has `parameters` parameters.
     pub(crate) fn statement(parameters: usize) -> Around<'static> {
-        let (is_row, in_trigger, next) = (false, false, parameters + 1);
-        Around { rows: &[], with: None, is_row, in_trigger, home: None, next }
+        Around {
+            rows: &[],
+            with: None,
+            is_row: false,
+            in_trigger: false,
+            home: None,
+            next: parameters + 1,
+            principal: None,
+            finds_keys: false,
+        }
     }
 }
 
@@ -95,6 +113,7 @@ impl<'a> Resolver<'a> {
         let mut resolver = Resolver::new(schema);
         resolver.around = around;
         resolver.home = around.home;
+        resolver.principal = around.principal;
         if let Some(with) = around.with {
             resolver.open_with(with);
         }

@@ -39,7 +39,7 @@ use crate::parse::{EXPR_DEPTH_MAX, ast};
 use crate::schema::{Connected, Schema, Table};
 use collation::Coll;
 pub(crate) use form::is_alike;
-pub(crate) use given::{Around, GivenRow};
+pub(crate) use given::{Around, GivenRow, key_name};
 pub(crate) use scope::Clause;
 use scope::{Scope, ScopeColumn, ScopeTable};
 use tree::{AuxiliaryCalls, Query, SelectId, SourceId};

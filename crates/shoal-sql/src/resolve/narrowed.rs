@@ -2,6 +2,7 @@
 
 use super::collation::Coll;
 use super::from::{Joined, filtered, split_and};
+use super::given::key_name;
 use super::leakproof::{is_leakproof, is_mask};
 use super::scope::{Clause, ScopeColumn, ScopeTable};
 use super::select::ANY_CLASS;
@@ -21,9 +22,10 @@ struct Inside {
 }
 
 impl<'a> Resolver<'a> {
-    /// Resolves names so that every table with a predicate is a query of its own.
-    pub(crate) fn behind_barriers(self) -> Self {
-        Resolver { has_barriers: true, ..self }
+    /// Another resolver of the same names, for which every table with a predicate is a query of its
+    /// own.
+    pub(crate) fn behind_barriers(&self) -> Self {
+        Resolver { has_barriers: true, ..Resolver::within(self.schema, self.around) }
     }
 
     /// Checks a rule against its table: names, and the functions used.
@@ -153,6 +155,9 @@ impl<'a> Resolver<'a> {
             };
             columns.push(ScopeColumn { expr, ..known.clone() });
         }
+        if self.around.finds_keys {
+            self.add_keys(narrowed, names, &mut columns)?;
+        }
         let Some(source) = names.rowid.filter(|_| narrowed.shows_rowid) else { return Ok(columns) };
         let alias = narrowed.table.rowid_alias.map(|alias| names.columns[alias].name.clone());
         for name in ["rowid", "_rowid_", "oid"] {
@@ -173,5 +178,46 @@ impl<'a> Resolver<'a> {
             });
         }
         Ok(columns)
+    }
+
+    /// The key of a row, visible or not, by names that no text has.
+    fn add_keys(
+        &mut self,
+        narrowed: &'a NarrowedTable,
+        names: &ScopeTable<'a>,
+        columns: &mut Vec<ScopeColumn>,
+    ) -> Result<(), Error> {
+        let depth = self.scopes.len() - 1;
+        let hidden = |place: usize, column: ScopeColumn| ScopeColumn {
+            name: key_name(place),
+            named: Vec::new(),
+            hidden: true,
+            ..column
+        };
+        if let Some(source) = names.rowid.filter(|_| !narrowed.table.without_rowid) {
+            let expr = Expr::Column { source, column: ROWID };
+            columns.push(hidden(
+                0,
+                ScopeColumn {
+                    name: String::new(),
+                    expr,
+                    affinity: Some(Affinity::Integer),
+                    collation: Ok(Coll::None),
+                    declared_type: None,
+                    merged: false,
+                    others: Vec::new(),
+                    named: Vec::new(),
+                    shown: None,
+                    hidden: true,
+                },
+            ));
+            return Ok(());
+        }
+        for (place, part) in narrowed.table.primary_key.iter().enumerate() {
+            let expr = self.column_at(depth, (0, part.column), 0)?.expr;
+            let known = names.columns[part.column].clone();
+            columns.push(hidden(place, ScopeColumn { expr, ..known }));
+        }
+        Ok(())
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{Modules, Object, Registered, Schema, Table, Triggers, View};
 use crate::Error;
-use crate::entitlement::{Entitlement, Granted, fault};
+use crate::entitlement::{Entitlement, Granted, WrittenColumns, fault};
 use crate::parse::ast::{Expr, Stmt};
 use crate::parse::parse;
 use crate::value::Collation;
@@ -47,6 +47,26 @@ pub struct NarrowedTable {
     /// True where the names of the rowid mean something.
     pub(crate) shows_rowid: bool,
     pub(crate) is_listed: bool,
+    /// What the values of new rows may be given to.
+    pub(crate) inserts: Option<Writable>,
+    pub(crate) updates: Option<Writable>,
+    pub(crate) deletes: bool,
+}
+
+/// What may be given values: visible columns without masks.
+#[derive(Debug)]
+pub(crate) struct Writable {
+    /// Places in the table.
+    columns: Vec<usize>,
+    /// True where the rowid may be given by its own names.
+    rowid: bool,
+}
+
+impl Writable {
+    /// True where a column may be given a value; `None` stands for the rowid by its own names.
+    pub(crate) fn allows(&self, column: Option<usize>) -> bool {
+        column.map_or(self.rowid, |column| self.columns.contains(&column))
+    }
 }
 
 /// A visible column.
@@ -102,14 +122,67 @@ impl NarrowedTable {
                 }
                 None => is_granted("rowid"),
             };
-        Ok(NarrowedTable {
+        let mut narrowed = NarrowedTable {
             table: Arc::clone(table),
             columns,
             rows: granted.rows.clone(),
             principal,
             shows_rowid,
             is_listed: granted.is_listed,
-        })
+            inserts: None,
+            updates: None,
+            deletes: granted.writes.delete,
+        };
+        let writable = |columns: &Option<WrittenColumns>| {
+            columns.as_ref().map(|columns| narrowed.writable(columns)).transpose()
+        };
+        let (inserts, updates) =
+            (writable(&granted.writes.insert)?, writable(&granted.writes.update)?);
+        narrowed.inserts = inserts;
+        narrowed.updates = updates;
+        Ok(narrowed)
+    }
+
+    /// True for a column that is visible as stored.
+    pub(crate) fn shows(&self, column: usize) -> bool {
+        self.columns.iter().any(|shown| shown.column == column && shown.mask.is_none())
+    }
+
+    /// True where every column is visible as stored.
+    pub(crate) fn shows_all(&self) -> bool {
+        (0..self.table.columns.len()).all(|column| self.shows(column))
+    }
+
+    /// The place of a visible column, masked ones too.
+    pub(crate) fn visible_column(&self, name: &str) -> Option<usize> {
+        let column = self.table.column_index(name)?;
+        self.columns.iter().any(|shown| shown.column == column).then_some(column)
+    }
+
+    fn writable(&self, columns: &WrittenColumns) -> Result<Writable, Error> {
+        let names = match columns {
+            WrittenColumns::Visible => {
+                let all = 0..self.table.columns.len();
+                let columns = all.filter(|column| self.shows(*column)).collect();
+                return Ok(Writable { columns, rowid: self.shows_rowid });
+            }
+            WrittenColumns::Only(names) => names,
+        };
+        let mut writable = Writable { columns: Vec::new(), rowid: false };
+        for name in names {
+            match self.table.column_index(name) {
+                Some(column) if self.shows(column) => writable.columns.push(column),
+                None if self.shows_rowid && name.eq_ignore_ascii_case("rowid") => {
+                    writable.rowid = true;
+                    writable.columns.extend(self.table.rowid_alias);
+                }
+                _ => {
+                    let why = format!("column {name} is not visible as stored: nobody writes it");
+                    return Err(fault(self.name(), why));
+                }
+            }
+        }
+        Ok(writable)
     }
 
     /// The table's definition with nothing but what is visible: names, types, collations, and the
@@ -215,7 +288,11 @@ fn narrow(object: &Object, granted: &Granted, principal: Arc<str>) -> Result<Obj
             Ok(Object::Narrowed(Arc::new(narrowed)))
         }
         Object::View(view) => {
-            if granted.columns.is_some() || granted.rows.is_some() || !granted.masks.is_empty() {
+            let is_whole = granted.columns.is_none()
+                && granted.rows.is_none()
+                && granted.masks.is_empty()
+                && granted.writes.is_none();
+            if !is_whole {
                 let why = "a view is granted as a whole; its tables have rules of their own";
                 return Err(fault(name, why));
             }

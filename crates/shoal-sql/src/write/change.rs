@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::constraints::{Constraints, Unique, failure};
+use super::narrowed::{self, NarrowedWrites};
 use super::references::{Change, References};
 use super::returning::Returning;
 use super::row::{Row, RowEnv, RowKey};
@@ -15,6 +16,7 @@ use super::{Context, Failure};
 use crate::Error;
 use crate::kept::Seen;
 use crate::parse::ast::{Conflict, TriggerEvent};
+use crate::resolve::Around;
 use crate::schema::{Schema, Table};
 use crate::value::Value;
 
@@ -33,6 +35,8 @@ pub(crate) struct Changer {
     leaving: References,
     /// The keeper is asked about every row.
     pub(crate) is_kept: bool,
+    /// What a principal's rows have to meet.
+    pub(crate) narrowed: Option<NarrowedWrites>,
 }
 
 /// One key that no two rows may share, and what a second row of it does.
@@ -83,14 +87,49 @@ impl Changer {
             replaced: Firing::default(),
             leaving: References::default(),
             is_kept: false,
+            narrowed: None,
         })
+    }
+
+    /// Keeps the changes of a narrowed table within its rule.
+    ///
+    /// # Errors
+    /// As [`NarrowedWrites::new`]; constraints that replace or leave out the rows to be stored.
+    pub(crate) fn narrow(
+        &mut self,
+        schema: &Schema,
+        target: &Target,
+        event: TriggerEvent,
+        around: Around<'_>,
+    ) -> Result<(), Error> {
+        let Some(narrowed) = &target.narrowed else { return Ok(()) };
+        let is_other = |check: &UniqueCheck| check.resolution != Conflict::Abort;
+        if event != TriggerEvent::Delete && self.unique.iter().any(is_other) {
+            return Err(narrowed::refused(narrowed, "its constraints replace or leave out rows"));
+        }
+        self.narrowed = Some(NarrowedWrites::new(schema, narrowed, &self.constraints, around)?);
+        Ok(())
+    }
+
+    /// A failure of storing a row, without what a principal may not see.
+    pub(crate) fn veiled(&self, failure: Failure) -> Failure {
+        match &self.narrowed {
+            Some(narrowed) => Failure { error: narrowed.veiled(failure.error), ..failure },
+            None => failure,
+        }
+    }
+
+    /// True where the rowid of a new row may be told.
+    pub(crate) fn shows_rowid(&self) -> bool {
+        self.narrowed.as_ref().is_none_or(NarrowedWrites::shows_rowid)
     }
 
     /// True when storing a checked row changes all or nothing: a table with rowids, and no row
     /// replaced.
     pub(crate) fn stores_whole(&self) -> bool {
         let table = &*self.rows.table;
-        !table.without_rowid && !table.autoincrement && !self.replaces()
+        let is_plain = !table.without_rowid && !table.autoincrement;
+        is_plain && self.narrowed.is_none() && !self.replaces()
     }
 
     /// The same for a statement that may replace rows, or update them by its clauses.
@@ -157,6 +196,10 @@ impl Changer {
         row: &mut Row,
         replacing: Option<&RowKey>,
     ) -> Result<Verdict, Failure> {
+        if let Some(narrowed) = &self.narrowed {
+            // Before the constraints, which would tell of other rows.
+            narrowed.check(context, row)?;
+        }
         let env = RowEnv { transaction: context.transaction, session: context.session };
         if !self.constraints.check_row(&self.rows, row, self.conflict, &env)? {
             return Ok(Verdict::Skip);

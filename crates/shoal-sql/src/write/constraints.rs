@@ -62,6 +62,11 @@ impl Constraints {
         })
     }
 
+    /// The `CHECK` constraints: names or texts, and the columns read.
+    pub(crate) fn checks(&self) -> impl Iterator<Item = (&str, &[usize])> {
+        self.checks.iter().map(|(label, check)| (label.as_str(), check.reads()))
+    }
+
     /// True for a table with `CHECK` constraints.
     pub(crate) fn has_checks(&self) -> bool {
         !self.checks.is_empty()

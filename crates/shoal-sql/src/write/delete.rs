@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::change::Changer;
+use super::narrowed;
 use super::plain::PlainTable;
 use super::query::{Named, RowQuery};
 use super::references::{Change, References};
@@ -45,6 +46,9 @@ pub(crate) fn prepare(
 ) -> Result<DeletePlan, Error> {
     let schema = within.schema;
     let target = writable(within, &delete.table, TriggerEvent::Delete, around)?;
+    if let Some(narrowed) = &target.narrowed {
+        narrowed::check_delete(narrowed, delete)?;
+    }
     let around = Around { with: delete.with.as_ref(), ..around };
     let conflict = within.conflict;
     // Before the triggers, whose faults count only where nothing else is wrong.
@@ -66,7 +70,8 @@ pub(crate) fn prepare(
         let what = "DELETE RETURNING is not available on virtual tables";
         return Err(Error::meaning(what, delete.table.name.offset));
     }
-    let mut keys = (delete.filter.is_some() || is_virtual).then(find).transpose()?;
+    let is_some = delete.filter.is_some() || is_virtual || target.narrowed.is_some();
+    let mut keys = is_some.then(find).transpose()?;
     let firing = within.firing(&target, TriggerEvent::Delete, &[], conflict)?;
     let columns = delete.returning.as_deref();
     let returning = Returning::compile(within, &target.table, &delete.table, columns, around)?;
@@ -77,8 +82,10 @@ pub(crate) fn prepare(
     if keys.is_none() && !is_whole {
         keys = Some(find()?);
     }
-    let mut changer = Changer::plain(schema, &target.table, None)?;
+    let mut changer = Changer::plain(schema, &target.table, None)
+        .map_err(|error| narrowed::of_definitions(&target, error))?;
     changer.is_kept = within.keeps(&target.table);
+    changer.narrow(schema, &target, TriggerEvent::Delete, around)?;
     let is_view = target.view.is_some();
     let into =
         target.virtual_table.map(|table| VirtualTarget { table, named: Vec::new(), conflict });
@@ -105,7 +112,8 @@ pub(crate) fn prepare_drop(
     if references.is_empty() {
         return Ok(None);
     }
-    let target = Target { table: Arc::clone(table), view: None, virtual_table: None };
+    let table_alone = Arc::clone(table);
+    let target = Target { table: table_alone, view: None, virtual_table: None, narrowed: None };
     let indexed = &Indexed::Any;
     let named = Named { name, at: None, alias: None, indexed, from: None, filter: None };
     let around = Around::statement(0);
@@ -133,6 +141,7 @@ impl DeletePlan {
         self.into.is_none()
             && !self.is_view
             && !self.changer.is_kept
+            && self.changer.narrowed.is_none()
             && self.firing.is_empty()
             && self.references.is_empty()
             && self.returning.is_none()
@@ -175,6 +184,7 @@ impl DeletePlan {
                     (_, key) => self.delete(context, &key),
                 }
             };
+            let deleted = deleted.map_err(|failure| self.changer.veiled(failure));
             if deleted.map_err(|failure| failure.after(done))? {
                 done.changes += 1;
             }

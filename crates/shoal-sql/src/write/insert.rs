@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::change::{Changer, Verdict};
 use super::constraints::rowid_of;
+use super::narrowed;
 use super::query::RowQuery;
 use super::references::{Change, References};
 use super::returning::Returning;
@@ -113,6 +114,9 @@ pub(crate) fn prepare(
     let schema = within.schema;
     let target = writable(within, &insert.table, TriggerEvent::Insert, around)?;
     let table = Arc::clone(&target.table);
+    if let Some(narrowed) = &target.narrowed {
+        narrowed::check_insert(narrowed, insert)?;
+    }
     let around = Around { with: insert.with.as_ref(), ..around };
     // Names before the source, widths after it: the order in which SQLite complains.
     let named = insert.columns.as_deref().map(|names| named_targets(&table, names)).transpose()?;
@@ -123,7 +127,12 @@ pub(crate) fn prepare(
     let width = source.as_ref().map(RowQuery::width);
     let targets = match named {
         Some(targets) => check_width(targets, width, insert)?,
-        None => all_targets(&table, width, insert)?,
+        None => {
+            let shows = |column: usize| {
+                target.narrowed.as_ref().is_none_or(|narrowed| narrowed.shows(column))
+            };
+            all_targets(&table, width, insert, shows)?
+        }
     };
     let is_view = target.view.is_some();
     if target.virtual_table.is_some()
@@ -139,7 +148,9 @@ pub(crate) fn prepare(
     let conflict = within.conflict.or(insert.conflict);
     let clauses = upsert::clauses(&table, &insert.upserts)?;
     let columns = insert.returning.as_deref();
-    let mut changer = Changer::new(within, &target, conflict, &clauses)?;
+    let mut changer = Changer::new(within, &target, conflict, &clauses)
+        .map_err(|error| narrowed::of_definitions(&target, error))?;
+    changer.narrow(schema, &target, TriggerEvent::Insert, around)?;
     let single = !around.in_trigger
         && !target.triggers().list.iter().any(|it| it.definition.event == TriggerEvent::Insert)
         && !changer.replaces()
@@ -190,10 +201,15 @@ fn is_one_row(source: &InsertSource) -> bool {
 }
 
 /// Every column that takes a value, in order, for a source of so many.
-fn all_targets(table: &Table, width: Option<usize>, insert: &Insert) -> Result<Vec<Target>, Error> {
+fn all_targets(
+    table: &Table,
+    width: Option<usize>,
+    insert: &Insert,
+    shows: impl Fn(usize) -> bool,
+) -> Result<Vec<Target>, Error> {
     let columns = table.columns.iter().enumerate();
     let targets: Vec<Target> = columns
-        .filter(|(_, column)| column.generated.is_none() && !column.hidden)
+        .filter(|(index, column)| column.generated.is_none() && !column.hidden && shows(*index))
         .map(|(index, _)| Target::Column(index))
         .collect();
     match width {
@@ -359,10 +375,11 @@ impl InsertPlan {
         let rowid = self.rowid.map(|place| Value::from(value(place)));
         let made = self.inserter.make(context, row, given).map_err(Failure::from);
         let inserted = made.and_then(|()| self.inserter.insert(context, row, rowid));
+        let inserted = inserted.map_err(|failure| self.inserter.changer.veiled(failure));
         match inserted.map_err(|failure| failure.after(*done))? {
             Inserted::Row(rowid) => {
                 done.changes += 1;
-                if !table.without_rowid {
+                if !table.without_rowid && self.inserter.changer.shows_rowid() {
                     done.last_insert_rowid = Some(rowid);
                 }
             }
@@ -429,6 +446,7 @@ impl Inserter {
         self.into.is_none()
             && !self.is_view
             && !self.changer.is_kept
+            && self.changer.narrowed.is_none()
             && self.firing.is_empty()
             && self.references.is_empty()
             && self.returning.is_none()

@@ -23,6 +23,7 @@ mod home;
 mod index_sums;
 mod insert;
 pub(crate) mod integrity;
+mod narrowed;
 mod plain;
 mod query;
 pub(crate) mod references;
@@ -211,7 +212,10 @@ impl<'a> Context<'a> {
 
     /// The schema of the database written to.
     pub(crate) fn own_schema(&self) -> &'a Schema {
-        self.schema.of_database(self.home).unwrap_or(self.schema)
+        match self.schema.narrowing() {
+            Some(narrowing) => &narrowing.whole,
+            None => self.schema.of_database(self.home).unwrap_or(self.schema),
+        }
     }
 }
 

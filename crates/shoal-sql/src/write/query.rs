@@ -6,7 +6,7 @@ use crate::Error;
 use crate::exec::for_each_row;
 use crate::parse::ast;
 use crate::plan::{self, Program};
-use crate::resolve::Around;
+use crate::resolve::{Around, key_name};
 use crate::schema::Schema;
 use crate::value::{Affinity, Value};
 
@@ -72,7 +72,10 @@ impl RowQuery {
         let offset = name.name.offset;
         let table = &target.table;
         let mut columns: Vec<String> = Vec::new();
-        if target.view.is_some() {
+        if target.narrowed.is_some() {
+            let width = if table.without_rowid { table.primary_key.len() } else { 1 };
+            columns.extend((0..width).map(key_name));
+        } else if target.view.is_some() {
             columns.extend(table.columns.iter().map(|column| column.name.clone()));
         } else if table.without_rowid {
             let parts = table.primary_key.iter();
@@ -115,6 +118,7 @@ impl RowQuery {
         let columns = key.chain(exprs).map(column).collect();
         let from = ast::From { first, joins };
         let select = ast::Select::plain(columns, Some(from), filter.cloned(), offset);
+        let around = Around { finds_keys: target.narrowed.is_some(), ..around };
         RowQuery::compile(schema, &select, around)
     }
 

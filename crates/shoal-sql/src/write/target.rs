@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use shoal_store::Pgno;
 
+use super::narrowed;
 use super::sequence;
 use super::triggers::Within;
 use crate::Error;
@@ -11,7 +12,9 @@ use crate::authorize::Access;
 use crate::error::NameKind;
 use crate::parse::ast::{ObjectName, TriggerEvent, TriggerTime};
 use crate::resolve::{Around, Resolver};
-use crate::schema::{Connected, Object, Schema, TEMP, Table, Triggers, View, view_table};
+use crate::schema::{
+    Connected, NarrowedTable, Object, Schema, TEMP, Table, Triggers, View, view_table,
+};
 
 /// What a statement writes to.
 #[derive(Clone, Debug)]
@@ -22,6 +25,8 @@ pub(crate) struct Target {
     pub(crate) view: Option<Arc<View>>,
     /// The virtual table, changed by its writer.
     pub(crate) virtual_table: Option<Arc<Connected>>,
+    /// What a principal may see and change of the table.
+    pub(crate) narrowed: Option<Arc<NarrowedTable>>,
 }
 
 impl Target {
@@ -58,11 +63,16 @@ pub(crate) fn writable(
         if let Some(found) = super::virtual_table::find(within, &name.name.text)? {
             authorize(within, event, found.table.name())?;
             let (table, virtual_table) = (Arc::clone(&found.table), Some(Arc::clone(found)));
-            return Ok(Target { table, view: None, virtual_table });
+            return Ok(Target { table, view: None, virtual_table, narrowed: None });
+        }
+        if let Some(Object::Narrowed(narrowed)) = lookup(schema, name) {
+            narrowed::refuse(schema, narrowed, event)?;
+            let (table, narrowed) = (Arc::clone(&narrowed.table), Some(Arc::clone(narrowed)));
+            return Ok(Target { table, view: None, virtual_table: None, narrowed });
         }
         let table = writable_table(schema, name)?;
         authorize(within, event, table.name())?;
-        return Ok(Target { table, view: None, virtual_table: None });
+        return Ok(Target { table, view: None, virtual_table: None, narrowed: None });
     };
     authorize(within, event, view.name())?;
     usable(&view.triggers)?;
@@ -73,7 +83,8 @@ pub(crate) fn writable(
         return Err(is_view(view.name(), name.name.offset));
     }
     let table = table_of_view(within, view, name.name.offset)?;
-    Ok(Target { table: Arc::new(table), view: Some(Arc::clone(view)), virtual_table: None })
+    let (table, view) = (Arc::new(table), Some(Arc::clone(view)));
+    Ok(Target { table, view, virtual_table: None, narrowed: None })
 }
 
 /// The columns of a view, as a table without a b-tree.

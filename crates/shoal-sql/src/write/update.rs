@@ -4,6 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::change::{Changer, Updater};
 use super::delete::{split_key, split_row};
+use super::narrowed;
 use super::plain::PlainTable;
 use super::query::{Named, RowQuery};
 use super::references::{Change, References};
@@ -53,6 +54,9 @@ pub(crate) fn prepare(
 ) -> Result<UpdatePlan, Error> {
     let schema = within.schema;
     let target = writable(within, &update.table, TriggerEvent::Update, around)?;
+    if let Some(narrowed) = &target.narrowed {
+        narrowed::check_update(narrowed, update)?;
+    }
     let around = Around { with: update.with.as_ref(), ..around };
     let name = update.alias.as_ref().unwrap_or(&update.table.name);
     if let Some(from) = &update.from
@@ -87,7 +91,9 @@ pub(crate) fn prepare(
         }
     };
     let mut query = RowQuery::over_table(schema, &target, named, exprs.clone(), around)?;
-    let mut changer = Changer::new(within, &target, conflict, &[])?;
+    let mut changer = Changer::new(within, &target, conflict, &[])
+        .map_err(|error| narrowed::of_definitions(&target, error))?;
+    changer.narrow(schema, &target, TriggerEvent::Update, around)?;
     let references = references_of(within, &target, &sets)?;
     let moves = sets.moves(&target.table);
     let whole = moves || references.replaces_entries();
@@ -98,7 +104,10 @@ pub(crate) fn prepare(
         return Err(is_view(&target.table.name, update.table.name.offset));
     }
     let moves = changer.replaces() && sets.changes_key(&target.table);
-    let reads_present = update.from.is_none() && at.is_none() && target.view.is_none();
+    // Expressions over a whole row would see hidden columns: of a narrowed table the query alone
+    // has the new values.
+    let reads_present =
+        update.from.is_none() && at.is_none() && target.view.is_none() && target.narrowed.is_none();
     let changes_others = moves || !firing.is_empty();
     let (mut again, mut by_row) = (None, None);
     if reads_present {
@@ -183,6 +192,7 @@ impl UpdatePlan {
             && self.at.is_none()
             && !self.is_view
             && !self.updater.changer.is_kept
+            && self.updater.changer.narrowed.is_none()
             && self.updater.firing.is_empty()
             && self.updater.references.is_empty()
             && self.returning.is_none()
@@ -248,6 +258,7 @@ impl UpdatePlan {
             };
             let row = (&key, old, at.as_ref());
             let stored = self.update(context, row, values, changed);
+            let stored = stored.map_err(|failure| self.updater.changer.veiled(failure));
             if let Some(new) = stored.map_err(|failure| failure.after(done))? {
                 done.changes += 1;
                 if new != key {

@@ -255,8 +255,7 @@ fn trigger_names(
             rows.push(row);
         }
     }
-    let around =
-        Around { rows: &rows, with: None, is_row: false, in_trigger: true, home: None, next };
+    let around = Around { rows: &rows, in_trigger: true, next, ..Around::statement(0) };
     if let Some(when) = &definition.when {
         let query = query_of(None, vec![when.clone()], None);
         found.query(&query, around, refuses_texts)?;
