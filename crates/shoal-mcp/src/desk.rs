@@ -20,8 +20,17 @@ use crate::{AnswerLimits, Error, Options};
 const STEPS: u64 = 50;
 /// The wait for a question behind the end of its time: a step may be long.
 const GRACE: Duration = Duration::from_secs(5);
-/// Memories kept between calls, of each kind: the rest of long answers, and watches.
+/// Memories kept between calls for one caller, of each kind: the rest of long answers, and watches.
 const KEPT_MAX: usize = 64;
+/// Callers with memories: those who asked last.
+const CALLERS_MAX: usize = 16;
+
+/// The caller of a question: a principal under rules, `None` where everybody sees everything.
+pub(crate) type Caller = Option<Arc<str>>;
+
+/// The principal of a request over HTTP, as judged: among the request's extensions.
+#[derive(Clone)]
+pub(crate) struct Principal(pub(crate) Arc<str>);
 
 /// The end of one call: its time, or the client's word.
 #[derive(Debug)]
@@ -106,6 +115,7 @@ pub(crate) struct Work<'w> {
     pub(crate) seen: Seen<'w>,
     pub(crate) desk: &'w Desk,
     pub(crate) stop: &'w Stop,
+    pub(crate) caller: &'w Caller,
 }
 
 impl Work<'_> {
@@ -118,9 +128,10 @@ impl Work<'_> {
     }
 }
 
-/// Memories kept between calls under unguessable names; the oldest go first.
+/// Memories kept between calls under unguessable names, by caller: a name told to one caller is
+/// unknown to every other, and no caller pushes out memories of another. The oldest go first.
 #[derive(Debug)]
-pub(crate) struct Kept<T>(VecDeque<(String, T)>);
+pub(crate) struct Kept<T>(VecDeque<(Caller, VecDeque<(String, T)>)>);
 
 impl<T> Default for Kept<T> {
     fn default() -> Self {
@@ -130,16 +141,23 @@ impl<T> Default for Kept<T> {
 
 impl<T> Kept<T> {
     /// Keeps a value under a name.
-    pub(crate) fn put(&mut self, name: String, value: T) {
-        if self.0.len() >= KEPT_MAX {
+    pub(crate) fn put(&mut self, caller: &Caller, name: String, value: T) {
+        let place = self.0.iter().position(|(known, _)| known == caller);
+        let (_, mut kept) = place.and_then(|place| self.0.remove(place)).unwrap_or_default();
+        if kept.len() >= KEPT_MAX {
+            kept.pop_front();
+        }
+        kept.push_back((name, value));
+        if self.0.len() >= CALLERS_MAX {
             self.0.pop_front();
         }
-        self.0.push_back((name, value));
+        self.0.push_back((caller.clone(), kept));
     }
 
-    /// The value of a name.
-    pub(crate) fn get(&mut self, name: &str) -> Option<&mut T> {
-        self.0.iter_mut().find(|(known, _)| known == name).map(|(_, value)| value)
+    /// The value of a name told to this caller.
+    pub(crate) fn get(&mut self, caller: &Caller, name: &str) -> Option<&mut T> {
+        let (_, kept) = self.0.iter_mut().find(|(known, _)| known == caller)?;
+        kept.iter_mut().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 }
 
@@ -150,8 +168,9 @@ pub(crate) struct Desk {
     pub(crate) environment: Environment,
     pub(crate) limits: AnswerLimits,
     pub(crate) is_writable: bool,
-    /// The principal of every caller, under rules.
-    principal: Option<Arc<str>>,
+    is_narrowed: bool,
+    /// The principal of every caller; `None` without rules, and where each request has its own.
+    principal: Caller,
     pub(crate) guard: Guard,
     pub(crate) cursors: Arc<Mutex<Kept<crate::page::Rest>>>,
     pub(crate) watches: Arc<Mutex<Kept<crate::tools::changes::Told>>>,
@@ -170,13 +189,13 @@ impl Desk {
         limits.rows = limits.rows.max(1);
         let rules = options.rules.as_ref().map(|rules| RuleFile::open(&rules.file));
         let rules = rules.transpose().map_err(Error::Rules)?;
-        let principal = options.rules.as_ref().map(|rules| Arc::from(rules.principal.as_str()));
-        // Narrowed connections only read, whatever the options say.
-        let is_writable = is_writable && rules.is_none();
+        let principal = options.rules.as_ref().and_then(|rules| rules.principal.as_deref());
+        let principal: Caller = principal.map(Arc::from);
+        let is_narrowed = rules.is_some();
         let opening = Opening { options, guard: guard.clone(), rules };
         let thread = AnswerThread::start("mcp", move || opening.open())?;
-        let caller: Option<Arc<str>> = principal.clone();
-        let tried = thread.ask(move |opened: &mut Opened| opened.seen(caller.as_deref()).map(drop));
+        let caller = principal.clone();
+        let tried = thread.ask(move |opened: &mut Opened| opened.check(caller.as_deref()));
         match tried.await.map_err(|error| Error::Database(error.to_string()))? {
             Ok(()) => {}
             Err(NotNarrowed::Closed(error)) => return Err(Error::Database(error.to_string())),
@@ -191,6 +210,7 @@ impl Desk {
             environment,
             limits,
             is_writable,
+            is_narrowed,
             principal,
             guard,
             cursors: Arc::default(),
@@ -207,17 +227,25 @@ impl Desk {
 
     /// True under rules.
     pub(crate) fn is_narrowed(&self) -> bool {
-        self.principal.is_some()
+        self.is_narrowed
     }
 
-    /// Asks. Statements end with the time of a call, and once the returned future is dropped.
+    /// The caller behind a request: the one principal of the server, or that of the request.
+    fn caller(&self, of_request: Caller) -> Caller {
+        self.principal.clone().or(of_request)
+    }
+
+    /// Asks for a caller. Statements end with the time of a call, and once the returned future is
+    /// dropped.
     ///
     /// # Errors
     /// The question's own refusal, and those of a queue that is full or a database out of reach.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
+        of_request: Caller,
         question: impl FnOnce(&mut Work<'_>) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
+        let caller = self.caller(of_request);
         let stop = Stop::new(self.limits.time);
         let _cancel = CancelOnDrop(Arc::clone(&stop));
         let (desk, its_stop) = (self.clone(), Arc::clone(&stop));
@@ -225,7 +253,7 @@ impl Desk {
             its_stop.begin();
             // A question cancelled in the queue costs nothing.
             its_stop.check()?;
-            let mut seen = opened.seen(desk.principal.as_deref())?;
+            let mut seen = opened.seen(caller.as_deref())?;
             match &mut seen {
                 Seen::Whole(database) => {
                     let watched = Arc::clone(&its_stop);
@@ -235,7 +263,7 @@ impl Desk {
                 // The time of a statement is among the bounds of a narrowed connection.
                 Seen::Narrowed(narrowed) => its_stop.interrupt_by(Some(narrowed.interrupter())),
             }
-            let mut work = Work { seen, desk: &desk, stop: &its_stop };
+            let mut work = Work { seen, desk: &desk, stop: &its_stop, caller: &caller };
             let answer = question(&mut work);
             match &mut work.seen {
                 Seen::Whole(database) => database.sql().set_progress_handler(STEPS, None),

@@ -12,7 +12,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::Value as Json;
 
-use crate::desk::Desk;
+use crate::desk::{Caller, Desk, Principal};
 use crate::refusal::Refusal;
 use crate::tools::{self, Answer, Kind, UnderRules};
 use crate::{instructions, resources};
@@ -43,10 +43,21 @@ fn result(answer: Result<Answer, Refusal>) -> CallToolResult {
 
 impl Handler {
     /// Runs a tool, until the client cancels the call.
-    async fn call(&self, kind: &'static Kind, request: CallToolRequestParams) -> CallToolResult {
+    async fn call(
+        &self,
+        caller: Caller,
+        kind: &'static Kind,
+        request: CallToolRequestParams,
+    ) -> CallToolResult {
         let arguments = request.arguments.unwrap_or_default();
-        result(self.desk.ask(move |work| (kind.call)(work, arguments)).await)
+        result(self.desk.ask(caller, move |work| (kind.call)(work, arguments)).await)
     }
+}
+
+/// The principal that the judge of HTTP requests wrote into a request; none over streams.
+fn caller(context: &RequestContext<RoleServer>) -> Caller {
+    let parts = context.extensions.get::<axum::http::request::Parts>()?;
+    parts.extensions.get::<Principal>().map(|principal| Arc::clone(&principal.0))
 }
 
 /// The end of a cancelled request: nobody reads the answer.
@@ -98,7 +109,7 @@ impl ServerHandler for Handler {
         };
         // A dropped call stops its statement.
         tokio::select! {
-            result = self.call(kind, request) => Ok(result.into()),
+            result = self.call(caller(&context), kind, request) => Ok(result.into()),
             () = context.ct.cancelled() => Err(cancelled()),
         }
     }
@@ -109,7 +120,8 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        let asked = self.desk.ask(move |work| resources::list(work, cursor.as_deref()));
+        let asked =
+            self.desk.ask(caller(&context), move |work| resources::list(work, cursor.as_deref()));
         let (resources, next) = tokio::select! {
             listed = asked => listed.map_err(|refusal| ErrorData::internal_error(refusal.0, None))?,
             () = context.ct.cancelled() => return Err(cancelled()),
@@ -138,7 +150,7 @@ impl ServerHandler for Handler {
             let why = format!("there is no resource {uri}: shoal://schema, shoal://document/NAME");
             return Err(ErrorData::resource_not_found(why, None));
         }
-        let asked = self.desk.ask(move |work| resources::contents(work, &uri));
+        let asked = self.desk.ask(caller(&context), move |work| resources::contents(work, &uri));
         let contents = tokio::select! {
             read = asked => read.map_err(|refusal| ErrorData::resource_not_found(refusal.0, None))?,
             () = context.ct.cancelled() => return Err(cancelled()),

@@ -1,25 +1,29 @@
 //! MCP over HTTP: who may send a request to the SDK's service.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use shoal_server::{Credential, Fault, SharePolicy, Verdict, Visit};
 use subtle::ConstantTimeEq;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::Error;
-use crate::desk::Desk;
+use crate::desk::{Desk, Principal};
 use crate::handler::Handler;
+use crate::{Error, Options};
 
+/// The header with the name of a session.
+const SESSION: &str = "mcp-session-id";
 /// Sessions at a time; further clients are told to come later.
 const SESSIONS_MAX: usize = 64;
 /// The wait for open answers when the server stops.
@@ -33,20 +37,32 @@ pub struct HttpOptions {
     /// The token behind `Authorization: Bearer`, asked of every request; `None` for addresses of
     /// this machine alone.
     pub token: Option<String>,
+    /// The judge of each request by its `Authorization: Bearer`, in the place of one token: a
+    /// request is answered as the principal of the verdict.
+    pub policy: Option<Arc<dyn SharePolicy>>,
     /// Names that requests may give as their host, beside this machine's.
     pub hosts: Vec<String>,
 }
 
 impl HttpOptions {
-    /// Refuses an address of other machines without a token.
+    /// Refuses an address of other machines without a token, and principals without rules.
     ///
     /// # Errors
-    /// [`Error::Open`].
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        match self.token.is_none() && !self.listen.ip().is_loopback() {
-            true => Err(Error::Open(self.listen)),
-            false => Ok(()),
+    /// [`Error::Open`], [`Error::Principals`].
+    pub(crate) fn check(&self, options: &Options) -> Result<(), Error> {
+        let is_open = self.token.is_none() && self.policy.is_none();
+        if is_open && !self.listen.ip().is_loopback() {
+            return Err(Error::Open(self.listen));
         }
+        let principal = options.rules.as_ref().map(|rules| rules.principal.is_some());
+        match (&self.policy, &self.token, principal) {
+            (Some(_), Some(_), _) => Err("requests have one token, for all or of each principal"),
+            (Some(_), None, None) => Err("principals of tokens need rules"),
+            (Some(_), None, Some(true)) => Err("principals come from tokens, or one is named"),
+            (None, _, Some(false)) => Err("rules need a principal, or tokens that name theirs"),
+            _ => Ok(()),
+        }
+        .map_err(Error::Principals)
     }
 }
 
@@ -77,7 +93,11 @@ impl HttpServer {
 /// The judge of requests.
 struct Gate {
     token: Option<String>,
+    policy: Option<Arc<dyn SharePolicy>>,
     sessions: Arc<LocalSessionManager>,
+    /// The principal who began a session, by the session's name: events of a session can be read
+    /// again by its name, and answers are among them.
+    owners: Mutex<HashMap<String, Arc<str>>>,
 }
 
 /// Starts a server.
@@ -109,13 +129,19 @@ pub(crate) async fn start(
     let handler = Handler { desk };
     let service =
         StreamableHttpService::new(move || Ok(handler.clone()), Arc::clone(&sessions), config);
-    let gate = Arc::new(Gate { token: options.token, sessions });
+    let gate = Arc::new(Gate {
+        token: options.token,
+        policy: options.policy,
+        sessions,
+        owners: Mutex::default(),
+    });
     let router = Router::new()
         .route_service("/mcp", service)
         .fallback(|| async { refusal(StatusCode::NOT_FOUND, "the path of this server is /mcp") })
         .layer(middleware::from_fn_with_state(gate, admit));
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
     let (stop, stopped) = oneshot::channel::<()>();
-    let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
+    let serving = axum::serve(listener, service).with_graceful_shutdown(async move {
         let _ = stopped.await;
         ending.cancel();
     });
@@ -123,28 +149,116 @@ pub(crate) async fn start(
     Ok(HttpServer { address, stop, task })
 }
 
-/// Asks for the token, and bounds the number of sessions.
-async fn admit(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
-    if let Some(token) = &gate.token {
-        let given = request.headers().get(header::AUTHORIZATION);
-        let given = given.and_then(|given| given.as_bytes().strip_prefix(b"Bearer "));
-        let is_right = given.is_some_and(|given| bool::from(given.ct_eq(token.as_bytes())));
-        if !is_right {
-            let mut response = refusal(
-                StatusCode::UNAUTHORIZED,
-                "a token is missing or another: Authorization: Bearer TOKEN",
-            );
-            let asks = HeaderValue::from_static("Bearer");
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, asks);
-            return response;
+/// The text behind `Authorization: Bearer`.
+fn bearer(request: &Request) -> Option<&[u8]> {
+    request.headers().get(header::AUTHORIZATION)?.as_bytes().strip_prefix(b"Bearer ")
+}
+
+impl Gate {
+    /// The principal of a request, `None` where everybody is the same.
+    ///
+    /// # Errors
+    /// The refusal of whoever may not send it.
+    fn judge(
+        &self,
+        request: &Request,
+        from: SocketAddr,
+    ) -> Result<Option<Principal>, Box<Response>> {
+        if let Some(policy) = &self.policy {
+            let token = bearer(request).and_then(|token| std::str::from_utf8(token).ok());
+            let visit = Visit {
+                credential: token.map(|token| Credential::Token(token.to_owned())),
+                origin: None,
+                address: from.ip(),
+            };
+            // A look at the file of tokens: one revoked before the request is not let in.
+            policy.version();
+            return match policy.admit(&visit) {
+                Ok(Verdict { principal: Some(principal), .. }) => {
+                    Ok(Some(Principal(Arc::from(principal))))
+                }
+                Ok(_) => Err(Box::new(refusal(
+                    StatusCode::FORBIDDEN,
+                    "the token names no principal: shoal token new --as NAME makes one that does",
+                ))),
+                Err(fault) => {
+                    let why = match fault {
+                        Fault::NoToken => "a token is missing".to_owned(),
+                        fault => fault.to_string(),
+                    };
+                    let why = format!("{why}: Authorization: Bearer TOKEN");
+                    Err(Box::new(unauthorized(&why)))
+                }
+            };
+        }
+        let Some(token) = &self.token else { return Ok(None) };
+        match bearer(request).is_some_and(|given| bool::from(given.ct_eq(token.as_bytes()))) {
+            true => Ok(None),
+            false => {
+                let why = "a token is missing or another: Authorization: Bearer TOKEN";
+                Err(Box::new(unauthorized(why)))
+            }
         }
     }
-    let is_new =
-        request.method() == Method::POST && !request.headers().contains_key("mcp-session-id");
+
+    fn owners(&self) -> MutexGuard<'_, HashMap<String, Arc<str>>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True for a session that this principal began.
+    fn is_owner(&self, session: &HeaderValue, principal: &Principal) -> bool {
+        let owner = session.to_str().ok().and_then(|name| self.owners().get(name).cloned());
+        owner.is_some_and(|owner| owner == principal.0)
+    }
+
+    /// Notes the owner of a new session; sessions that ended are forgotten.
+    async fn own(&self, session: &HeaderValue, principal: Principal) {
+        let Ok(name) = session.to_str() else { return };
+        let sessions = self.sessions.sessions.read().await;
+        let mut owners = self.owners();
+        owners.retain(|name, _| sessions.contains_key(name.as_str()));
+        owners.insert(name.to_owned(), principal.0);
+    }
+}
+
+/// Judges a request by its token, keeps principals to their own sessions, and bounds the number of
+/// sessions.
+async fn admit(
+    State(gate): State<Arc<Gate>>,
+    ConnectInfo(from): ConnectInfo<SocketAddr>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let principal = match gate.judge(&request, from) {
+        Ok(principal) => principal,
+        Err(refused) => return *refused,
+    };
+    let session = request.headers().get(SESSION);
+    if let (Some(session), Some(principal)) = (session, &principal)
+        && !gate.is_owner(session, principal)
+    {
+        // In the words for a session that never was.
+        return refusal(StatusCode::NOT_FOUND, "there is no such session: begin another");
+    }
+    let is_new = request.method() == Method::POST && session.is_none();
     if is_new && gate.sessions.sessions.read().await.len() >= SESSIONS_MAX {
         return refusal(StatusCode::SERVICE_UNAVAILABLE, "too many sessions: come back later");
     }
-    next.run(request).await
+    let Some(principal) = principal else { return next.run(request).await };
+    request.extensions_mut().insert(principal.clone());
+    let response = next.run(request).await;
+    let begun = response.headers().get(SESSION).filter(|_| is_new).cloned();
+    if let Some(session) = begun {
+        gate.own(&session, principal).await;
+    }
+    response
+}
+
+fn unauthorized(why: &str) -> Response {
+    let mut response = refusal(StatusCode::UNAUTHORIZED, why);
+    let asks = HeaderValue::from_static("Bearer");
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, asks);
+    response
 }
 
 fn refusal(status: StatusCode, why: &str) -> Response {

@@ -1,7 +1,7 @@
 //! The words for a client's model, with the first message.
 
 /// The instructions of a server under rules.
-const NARROWED: &str = "Tables of one Shoal database (SQLite's dialect of SQL), read-only, as far as rules of this \
+const NARROWED: &str = "Tables of one Shoal database (SQLite's dialect of SQL), RIGHTS, as far as rules of this \
      server grant them. Begin with schema. Use query for SQL with params, changes_since to learn \
      which tables changed between two calls. Tables, columns and rows without a grant do not \
      exist here. Answers are bounded in rows, bytes and time; a note says so where something was \
@@ -11,7 +11,8 @@ const NARROWED: &str = "Tables of one Shoal database (SQLite's dialect of SQL), 
 /// The instructions of a server, writing or not, under rules or not.
 pub(crate) fn of(is_writable: bool, is_narrowed: bool) -> String {
     if is_narrowed {
-        return NARROWED.to_owned();
+        let rights = if is_writable { "to read and write" } else { "read-only" };
+        return NARROWED.replace("RIGHTS", rights);
     }
     let rights = match is_writable {
         true => {

@@ -40,12 +40,12 @@ pub struct Options {
     pub environment: Environment,
     /// The database.
     pub path: PathBuf,
-    /// True lets tools write: rows, definitions and documents, in this file alone.
+    /// True lets tools write: rows, definitions and documents, in this file alone; under rules rows
+    /// as far as rules grant.
     pub is_writable: bool,
     /// The bounds of one answer.
     pub limits: AnswerLimits,
-    /// Rules narrow the tools to the grants of one principal, and let nothing be written. `None`
-    /// shows the whole database.
+    /// Rules narrow the tools to the grants of principals. `None` shows the whole database.
     pub rules: Option<RulesFor>,
 }
 
@@ -54,8 +54,9 @@ pub struct Options {
 pub struct RulesFor {
     /// The file of rules, looked at again by each call.
     pub file: PathBuf,
-    /// The principal.
-    pub principal: String,
+    /// The principal of every caller. `None` is for servers over HTTP whose requests are judged by
+    /// a policy ([`HttpOptions::policy`]): each request is answered as its own principal.
+    pub principal: Option<String>,
 }
 
 /// The bounds of one answer.
@@ -103,6 +104,9 @@ pub enum Error {
     /// The client's first message is none of the protocol.
     #[error("the client did not begin as the protocol says: {0}")]
     Protocol(String),
+    /// A server with a policy and without rules, the other way about, or with two principals.
+    #[error("{0}")]
+    Principals(&'static str),
     /// An address within reach of other machines, without a token.
     #[error("{0} can be reached by other machines: a token has to be asked of them")]
     Open(std::net::SocketAddr),

@@ -36,7 +36,10 @@ impl Opening {
         if let Some(rules) = &self.rules {
             let bounds = shoal_sql::Limits { time: Some(limits.time), ..bounds(limits) };
             let (environment, path) = (environment.clone(), path.clone());
-            let principals = Principals::new(environment, path, rules.clone(), bounds);
+            let mut principals = Principals::new(environment, path, rules.clone(), bounds);
+            if *is_writable {
+                principals = principals.writing();
+            }
             return Ok(Opened::Narrowed(Box::new(principals)));
         }
         let access = if *is_writable { Access::ReadWrite } else { Access::ReadOnly };
@@ -66,6 +69,20 @@ impl Opened {
                 let principal = principal.ok_or(NotNarrowed::Nothing)?;
                 Ok(Seen::Narrowed(principals.narrowed(principal)?))
             }
+        }
+    }
+}
+
+impl Opened {
+    /// Opens the database for one principal; without one for every principal that rules name, to
+    /// find rules that do not fit before the first client does.
+    ///
+    /// # Errors
+    /// As [`Opened::seen`].
+    pub(crate) fn check(&mut self, principal: Option<&str>) -> Result<(), NotNarrowed> {
+        match self {
+            Opened::Narrowed(principals) if principal.is_none() => principals.check(),
+            opened => opened.seen(principal).map(drop),
         }
     }
 }

@@ -93,7 +93,7 @@ pub(crate) fn next(
     rows: Option<usize>,
 ) -> Result<Map<String, Json>, Refusal> {
     let mut cursors = work.desk.cursors.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(rest) = cursors.get(cursor).cloned() else {
+    let Some(rest) = cursors.get(work.caller, cursor).cloned() else {
         return Err(Refusal::new("the cursor is not known, or not known any more")
             .hint("Make the call again that gave it; the server keeps the last 64 cursors"));
     };
@@ -125,7 +125,11 @@ fn page(
             "Rows {first} to {}; there are more: call with this cursor, or narrow the question.",
             rest.offset
         ));
-        work.desk.cursors.lock().unwrap_or_else(PoisonError::into_inner).put(name, rest);
+        work.desk.cursors.lock().unwrap_or_else(PoisonError::into_inner).put(
+            work.caller,
+            name,
+            rest,
+        );
     }
     note(&mut answer, &notes);
     Ok(answer)

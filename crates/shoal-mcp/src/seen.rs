@@ -2,6 +2,7 @@
 
 use shoal::Database;
 use shoal_sql::{Narrowed, Rows, Statement};
+use shoal_store::Mode;
 
 use crate::refusal::Refusal;
 
@@ -9,7 +10,7 @@ use crate::refusal::Refusal;
 pub(crate) enum Seen<'s> {
     /// Everything, with the guard's word on each statement.
     Whole(&'s mut Database),
-    /// What a principal is granted; statements read.
+    /// What a principal is granted.
     Narrowed(&'s mut Narrowed),
 }
 
@@ -52,6 +53,49 @@ impl Seen<'_> {
         }
     }
 
+    /// Runs a statement to its end.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(crate) fn execute(&mut self, statement: &mut Statement) -> Result<(), shoal_sql::Error> {
+        match self {
+            Seen::Whole(database) => database.sql().execute(statement).map(drop),
+            Seen::Narrowed(narrowed) => narrowed.execute(statement),
+        }
+    }
+
+    /// Begins a transaction that writes, commits it, or takes it back.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(crate) fn transact(&mut self, step: Step) -> Result<(), shoal_sql::Error> {
+        match (self, step) {
+            (Seen::Whole(database), Step::Begin) => database.sql().begin(Mode::Write),
+            (Seen::Whole(database), Step::Commit) => database.sql().commit(),
+            (Seen::Whole(database), Step::Rollback) => database.sql().rollback(),
+            (Seen::Narrowed(narrowed), step) => {
+                let sql = match step {
+                    Step::Begin => "BEGIN IMMEDIATE",
+                    Step::Commit => "COMMIT",
+                    Step::Rollback => "ROLLBACK",
+                };
+                let mut statement = narrowed.prepare(sql)?;
+                narrowed.execute(&mut statement)
+            }
+        }
+    }
+
+    /// Rows changed so far, and the last rowid inserted.
+    pub(crate) fn counts(&mut self) -> (u64, i64) {
+        match self {
+            Seen::Whole(database) => {
+                let connection = database.sql();
+                (connection.total_changes(), connection.last_insert_rowid())
+            }
+            Seen::Narrowed(narrowed) => (narrowed.total_changes(), narrowed.last_insert_rowid()),
+        }
+    }
+
     /// The words of a failure. Words of a fault in the file are held back under rules: they name
     /// pages of hidden tables.
     pub(crate) fn words(&self, error: &shoal_sql::Error) -> String {
@@ -62,6 +106,14 @@ impl Seen<'_> {
             error => error.to_string(),
         }
     }
+}
+
+/// A step of a transaction that writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    Begin,
+    Commit,
+    Rollback,
 }
 
 /// The refusal of work on the whole database for a caller under rules.

@@ -17,13 +17,17 @@ const MESSAGE_MAX: usize = 4 << 20;
 /// messages of the protocol are written.
 ///
 /// # Errors
-/// [`Error::Database`] before the first message is read; [`Error::Protocol`] for a client that
+/// [`Error::Database`], [`Error::Rules`] and [`Error::Principals`] before the first message is
+/// read; [`Error::Protocol`] for a client that
 /// begins with something else.
 pub async fn serve_streams(
     options: Options,
     read: impl AsyncRead + Send + Unpin + 'static,
     write: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), Error> {
+    if options.rules.as_ref().is_some_and(|rules| rules.principal.is_none()) {
+        return Err(Error::Principals("rules over two streams are for one principal: name it"));
+    }
     let desk = Desk::open(options).await?;
     let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(MESSAGE_MAX);
     match (Handler { desk }).serve(transport).await {
@@ -40,10 +44,10 @@ pub async fn serve_streams(
 /// Serves any number of clients over HTTP, at the path `/mcp`, until the server is stopped.
 ///
 /// # Errors
-/// [`Error::Open`] for an address of other machines without a token; [`Error::Database`],
-/// [`Error::Io`].
+/// [`Error::Open`] for an address of other machines without a token; [`Error::Principals`] for a
+/// policy without rules of its principals; [`Error::Database`], [`Error::Io`].
 pub async fn serve_http(options: Options, http: HttpOptions) -> Result<HttpServer, Error> {
-    http.check()?;
+    http.check(&options)?;
     let desk = Desk::open(options).await?;
     http::start(desk, http, MESSAGE_MAX).await
 }

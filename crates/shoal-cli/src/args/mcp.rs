@@ -7,6 +7,7 @@ use clap::Args;
 
 /// `shoal mcp`.
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("who").args(["principal", "tokens"]))]
 #[command(after_long_help = "\
 Serves one database to an agent by the Model Context Protocol, over stdin and stdout, or with \
 --listen over HTTP at the path /mcp. An agent's program starts it by itself: docs/mcp.md has the \
@@ -17,7 +18,9 @@ this file, and no other. Answers are bounded in rows, bytes and seconds; long on
 
 With --as NAME --rules FILE, tools see what the rules grant to NAME, and nothing else: schema, query
 and changes_since. Tools that cannot be narrowed (documents, search, graph_context) are refused by
-name. FILE is looked at again by each call; docs/entitlements.md has its form.
+name. FILE is looked at again by each call; docs/entitlements.md has its form. With --tokens FILE in
+the place of --as, each request over HTTP is answered as the principal that its token names. With
+--write beside them, principals change rows as far as the rules grant.
 
 Rows and documents may hold sentences that a model takes for instructions: give --write only to an \
 agent whose every answer somebody reads.
@@ -28,6 +31,8 @@ Examples:
   shoal mcp notes.db --as ada --rules rules.json
   shoal mcp sealed.db --key-file notes.key
   shoal mcp notes.db --listen 127.0.0.1:3040
+  shoal token new tokens.json --as ada
+  shoal mcp notes.db --listen 127.0.0.1:3040 --tokens tokens.json --rules rules.json
   shoal mcp notes.db --listen 0.0.0.0:3040 --token-file mcp.token --host notes.example.com")]
 // The words are known in every build, for their help and a refusal in place of a riddle.
 #[cfg_attr(not(feature = "mcp"), allow(dead_code))]
@@ -39,10 +44,10 @@ pub(crate) struct McpArgs {
     #[arg(long)]
     pub(crate) write: bool,
     /// Show what the rules grant to this principal, and nothing else
-    #[arg(long = "as", value_name = "NAME", requires = "rules", conflicts_with = "write")]
+    #[arg(long = "as", value_name = "NAME", requires = "rules")]
     pub(crate) principal: Option<String>,
     /// The file of rules, in JSON
-    #[arg(long, value_name = "FILE", requires = "principal")]
+    #[arg(long, value_name = "FILE", requires = "who")]
     pub(crate) rules: Option<PathBuf>,
     /// Serve over HTTP at this address and port instead of stdin and stdout
     #[arg(long, value_name = "ADDR")]
@@ -50,6 +55,15 @@ pub(crate) struct McpArgs {
     /// Ask for the token in this file, of at least 16 characters; needed beyond this machine
     #[arg(long, value_name = "FILE", requires = "listen")]
     pub(crate) token_file: Option<PathBuf>,
+    /// Answer each request as the principal of its token, by this file of shoal token new --as
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "listen",
+        requires = "rules",
+        conflicts_with = "token_file"
+    )]
+    pub(crate) tokens: Option<PathBuf>,
     /// Name that requests may give as their host, beside this machine's; may be given several times
     #[arg(long = "host", value_name = "NAME", requires = "listen")]
     pub(crate) hosts: Vec<String>,

@@ -16,9 +16,12 @@ pub(crate) fn run(_: &McpArgs) -> Result<(), Failure> {
 mod with {
     use std::fs;
     use std::path::Path;
+    use std::sync::Arc;
     use std::time::Duration;
 
+    use shoal::Environment;
     use shoal_mcp::{AnswerLimits, Error, HttpOptions, Options, RulesFor};
+    use shoal_server::{SharePolicy, TokenFile};
 
     use super::{Failure, McpArgs};
     use crate::verbs::serve::{Stop, runtime};
@@ -34,10 +37,13 @@ mod with {
         if !(0.01..=86_400.0).contains(&args.timeout) {
             return Err(Failure::new("--timeout is 0.01 to 86400 seconds").code(2));
         }
-        let rules = args.principal.clone().zip(args.rules.clone());
+        let principal = args.principal.clone();
+        let rules = args.rules.clone().map(|file| RulesFor { file, principal });
         let token = args.token_file.as_deref().map(token).transpose()?;
+        let environment = keys::environment();
+        let policy = args.tokens.as_deref().map(|file| tokens(&environment, file)).transpose()?;
         let options = Options {
-            environment: keys::environment(),
+            environment,
             path: args.database.clone(),
             is_writable: args.write,
             limits: AnswerLimits {
@@ -46,7 +52,7 @@ mod with {
                 time: Duration::from_secs_f64(args.timeout),
                 ..AnswerLimits::default()
             },
-            rules: rules.map(|(principal, file)| RulesFor { file, principal }),
+            rules,
         };
         let failed = |error: Error| match error {
             error @ Error::Database(_) => open::about(&args.database, &error),
@@ -67,7 +73,7 @@ mod with {
                     () = stop.asked() => Ok(()),
                 };
             };
-            let http = HttpOptions { listen, token, hosts: args.hosts.clone() };
+            let http = HttpOptions { listen, token, policy, hosts: args.hosts.clone() };
             let server =
                 shoal_mcp::serve_http(options, http).await.map_err(|error| match error {
                     Error::Io(error) => Failure::at(listen, error),
@@ -83,6 +89,14 @@ mod with {
         // A read of stdin cannot be taken back: the process ends without waiting for it.
         runtime.shutdown_background();
         ended
+    }
+
+    fn tokens(environment: &Environment, file: &Path) -> Result<Arc<dyn SharePolicy>, Failure> {
+        match TokenFile::open(environment.clone(), file) {
+            Ok(tokens) => Ok(Arc::new(tokens)),
+            Err(why) => Err(Failure::at(file.display(), why)
+                .hint(format_args!("shoal token new {} --as NAME makes it", file.display()))),
+        }
     }
 
     fn token(path: &Path) -> Result<String, Failure> {

@@ -100,8 +100,18 @@ mod with {
         let error = shoal(dir, &["mcp", "t.db", "--as", "eve", "--rules", "rules.json"]).error();
         assert!(error.contains("rules.json: nothing is granted to eve"), "{error}");
         assert_eq!(shoal(dir, &["mcp", "t.db", "--as", "ada"]).code, 2);
+        let both = ["mcp", "t.db", "--as", "ada", "--rules", "rules.json", "--tokens", "x"];
+        assert_eq!(shoal(dir, &both).code, 2);
+        assert_eq!(shoal(dir, &["mcp", "t.db", "--rules", "rules.json"]).code, 2);
+        let rules = r#"{"principals": {"ada": {"t": {"rows": "n > 5000", "insert": true}}}}"#;
+        fs::write(dir.join("rules.json"), rules).unwrap();
+        let calls = [query("INSERT INTO t VALUES (5001)"), query("INSERT INTO t VALUES (0)")];
         let written = ["mcp", "t.db", "--as", "ada", "--rules", "rules.json", "--write"];
-        assert_eq!(shoal(dir, &written).code, 2);
+        let finished = shoal_with(dir, &written, messages(&calls).as_bytes());
+        let answers = self::answers(&finished.stdout);
+        assert_eq!(answers[1]["result"]["structuredContent"]["changes"], 1);
+        let why = answers[2]["result"]["content"][0]["text"].as_str().unwrap();
+        assert_eq!(why, "the rule of t does not grant a row of these values");
     }
 
     #[test]

@@ -103,7 +103,7 @@ fn call(work: &mut Work<'_>, arguments: Arguments) -> Result<Answer, Refusal> {
 /// The version of a name; one that is open is taken out, to be put back.
 fn take(work: &Work<'_>, version: &str) -> Option<Told> {
     let mut watches = work.desk.watches.lock().unwrap_or_else(PoisonError::into_inner);
-    let told = watches.get(version)?;
+    let told = watches.get(work.caller, version)?;
     match told {
         Told::Answered(answer) => Some(Told::Answered(answer.clone())),
         Told::Open(_) => Some(std::mem::replace(told, Told::Answered(Map::new()))),
@@ -112,7 +112,7 @@ fn take(work: &Work<'_>, version: &str) -> Option<Told> {
 
 fn put(work: &Work<'_>, version: &str, told: Told) {
     let mut watches = work.desk.watches.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(place) = watches.get(version) {
+    if let Some(place) = watches.get(work.caller, version) {
         *place = told;
     }
 }
@@ -120,7 +120,7 @@ fn put(work: &Work<'_>, version: &str, told: Told) {
 fn keep(work: &Work<'_>, followed: Followed) -> String {
     let name = work.desk.new_name();
     let mut watches = work.desk.watches.lock().unwrap_or_else(PoisonError::into_inner);
-    watches.put(name.clone(), Told::Open(Box::new(followed)));
+    watches.put(work.caller, name.clone(), Told::Open(Box::new(followed)));
     name
 }
 

@@ -4,13 +4,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use shoal::Database;
 use shoal_sql::Statements;
-use shoal_store::Mode;
 
 use super::{Answer, Arguments, Kind, UnderRules, read};
 use crate::cell::Parameters;
 use crate::desk::Work;
 use crate::page::{self, Query};
 use crate::refusal::Refusal;
+use crate::seen::Step;
 
 /// Bytes of SQL in one call.
 const SQL_MAX: usize = 1 << 20;
@@ -53,7 +53,9 @@ pub(super) const KIND: Kind = Kind {
          rows. Values come from params, never from text pasted into the SQL. A long answer \
          comes in pages: call again with cursor alone to go on. Prefer WHERE, aggregates and \
          LIMIT to paging through everything. SELECT, WITH, VALUES and PRAGMA table_info run; \
-         the JSON functions work.",
+         the JSON functions work. Where writing is on, INSERT, UPDATE and DELETE run as far as \
+         rules grant, without RETURNING, ON CONFLICT and OR; statements between semicolons are \
+         one transaction.",
     ),
     call,
 };
@@ -127,24 +129,24 @@ fn run(
     if statement.is_read_only() && statement.column_count() > 0 {
         return page::first(work, Query { sql: sql.to_owned(), parameters }, rows);
     }
-    if work.seen.is_narrowed() {
+    if work.seen.is_narrowed() && statement.is_read_only() {
         return Err(Refusal::new(
             "the statement gives no rows, and every call is a query of its own",
         )
         .hint("Call with SELECT, WITH or VALUES"));
     }
-    let before = work.database("writing")?.sql().total_changes();
+    let (before, _) = work.seen.counts();
     let mut answer = Map::new();
     if statement.column_count() > 0 {
         answer = page::written(work, &mut statement, sql, rows)?;
     } else {
-        let ran = work.database("writing")?.sql().execute(&mut statement);
+        let ran = work.seen.execute(&mut statement);
         ran.map_err(|error| page::explained(work, &error, sql))?;
     }
     if !statement.is_read_only() {
-        let connection = work.database("writing")?.sql();
-        answer.insert("changes".to_owned(), json!(connection.total_changes() - before));
-        answer.insert("last_insert_rowid".to_owned(), json!(connection.last_insert_rowid()));
+        let (changes, rowid) = work.seen.counts();
+        answer.insert("changes".to_owned(), json!(changes - before));
+        answer.insert("last_insert_rowid".to_owned(), json!(rowid));
     }
     Ok(answer)
 }
@@ -161,16 +163,15 @@ fn all(
         return Err(Refusal::new(format!("{words} … is a transaction of its own"))
             .hint("Call with this statement alone"));
     }
-    let connection = work.database("writing")?.sql();
-    let before = connection.total_changes();
-    connection.begin(Mode::Write)?;
+    let (before, _) = work.seen.counts();
+    work.seen.transact(Step::Begin)?;
     let mut last = Map::new();
     for (place, sql) in statements.iter().enumerate() {
         let ran = work.stop.check().and_then(|()| run(work, sql, Parameters::None, rows));
         match ran {
             Ok(answer) => last = answer,
             Err(refusal) => {
-                work.database("writing")?.sql().rollback()?;
+                work.seen.transact(Step::Rollback)?;
                 return Err(Refusal::new(format!(
                     "statement {} of {}, and nothing was changed: {}",
                     place + 1,
@@ -180,9 +181,8 @@ fn all(
             }
         }
     }
-    let connection = work.database("writing")?.sql();
-    connection.commit()?;
-    let changes = connection.total_changes() - before;
+    work.seen.transact(Step::Commit)?;
+    let changes = work.seen.counts().0 - before;
     // A page of the last statement is of the transaction, and cannot go on behind it.
     if last.remove("next_cursor").is_some() {
         page::note(

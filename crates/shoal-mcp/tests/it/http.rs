@@ -19,13 +19,14 @@ async fn server(sample: &Sample, token: Option<&str>) -> HttpServer {
     let http = HttpOptions {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         token: token.map(str::to_owned),
+        policy: None,
         hosts: vec!["database.example".to_owned()],
     };
     serve_http(sample.options(), http).await.unwrap()
 }
 
 /// A request as bytes, and the answer's status and body.
-async fn raw(address: SocketAddr, headers: &str, body: &str) -> (u16, String) {
+pub(crate) async fn raw(address: SocketAddr, headers: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!(
         "POST /mcp HTTP/1.1\r\n{headers}Content-Type: application/json\r\n\
@@ -126,8 +127,12 @@ async fn sessions_are_bounded() {
 #[tokio::test]
 async fn other_machines_need_a_token() {
     let sample = Sample::new();
-    let http =
-        HttpOptions { listen: SocketAddr::from(([0, 0, 0, 0], 0)), token: None, hosts: Vec::new() };
+    let http = HttpOptions {
+        listen: SocketAddr::from(([0, 0, 0, 0], 0)),
+        token: None,
+        policy: None,
+        hosts: Vec::new(),
+    };
     let refused = serve_http(sample.options(), http.clone()).await.unwrap_err();
     assert!(matches!(refused, Error::Open(_)), "{refused}");
     let http = HttpOptions { token: Some(TOKEN.to_owned()), ..http };

@@ -77,7 +77,8 @@ async fn a_cancelled_call_frees_the_database() {
     let limits = AnswerLimits { time: Duration::from_secs(600), ..AnswerLimits::default() };
     let (sample, client) = limited(limits).await;
     cancel_a_call(client).await;
-    let rules = RulesFor { file: sample.folder().join("rules.json"), principal: "ada".to_owned() };
+    let rules =
+        RulesFor { file: sample.folder().join("rules.json"), principal: Some("ada".to_owned()) };
     std::fs::write(&rules.file, r#"{ "principals": { "ada": { "person": {} } } }"#).unwrap();
     cancel_a_call(Client::of(Options { limits, rules: Some(rules), ..sample.options() }).await)
         .await;

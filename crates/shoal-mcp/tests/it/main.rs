@@ -5,6 +5,7 @@
 
 mod http;
 mod limits;
+mod principals;
 mod rules;
 mod sample;
 mod tools;

@@ -92,7 +92,10 @@ impl File {
             path: self.path("t.db"),
             is_writable: false,
             limits: AnswerLimits { time: Duration::from_secs(60), ..AnswerLimits::default() },
-            rules: Some(RulesFor { file: self.path("rules.json"), principal: "ada".to_owned() }),
+            rules: Some(RulesFor {
+                file: self.path("rules.json"),
+                principal: Some("ada".to_owned()),
+            }),
         }
     }
 
@@ -301,8 +304,9 @@ async fn started(options: Options) -> Result<(), Error> {
 async fn a_server_begins_with_rules_that_grant_something() {
     let file = File::hidden();
     started(file.options()).await.unwrap();
-    let rules =
-        |file: PathBuf, principal: &str| Some(RulesFor { file, principal: principal.to_owned() });
+    let rules = |file: PathBuf, principal: &str| {
+        Some(RulesFor { file, principal: Some(principal.to_owned()) })
+    };
     let eve = Options { rules: rules(file.path("rules.json"), "eve"), ..file.options() };
     assert!(matches!(started(eve).await, Err(Error::Rules(why)) if why.contains("granted to eve")));
     let none = Options { rules: rules(file.path("nosuch.json"), "ada"), ..file.options() };
@@ -333,7 +337,12 @@ async fn pages_and_the_time_of_a_call_hold_under_rules() {
 #[tokio::test]
 async fn rules_hold_over_http() {
     let file = File::hidden();
-    let http = HttpOptions { listen: ([127, 0, 0, 1], 0).into(), token: None, hosts: Vec::new() };
+    let http = HttpOptions {
+        listen: ([127, 0, 0, 1], 0).into(),
+        token: None,
+        policy: None,
+        hosts: Vec::new(),
+    };
     let server = serve_http(file.options(), http).await.unwrap();
     let transport =
         StreamableHttpClientTransport::from_uri(format!("http://{}/mcp", server.address()));
