@@ -3,8 +3,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod conversation;
 mod http;
 mod limits;
+mod mutated;
 mod principals;
 mod rules;
 mod sample;
