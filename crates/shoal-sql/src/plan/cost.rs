@@ -159,10 +159,14 @@ impl Estimates {
                 let all = sample.len().max(1) as f64;
                 let own = rows.count() as f64;
                 let least = if sample.is_whole() { 0.5 } else { 0.3 };
+                let by_keys = || sampled_share(term.expr, &sources[place]);
                 apart *= match equal_share(term.expr, sources) {
+                    _ if sample.is_whole() => own.max(least) / all,
                     // Of a column's many values the sample need not have this one.
-                    Some(share) if own == 0.0 => share.min(least / all),
-                    _ => own.max(least) / all,
+                    Some(share) if own == 0.0 => {
+                        by_keys().unwrap_or(share).min(least.max(1.0) / all)
+                    }
+                    _ => by_keys().unwrap_or(own.max(least) / all),
                 };
                 together = Some(together.map_or(rows, |before| before.and(rows)));
                 continue;
@@ -263,6 +267,40 @@ fn unique_keys(table: &Table) -> impl Iterator<Item = Vec<usize>> {
         columns.map(column).collect()
     });
     own.into_iter().chain(indexes)
+}
+
+/// The share of a source's rows left by an equality or a comparison with a constant, by the samples
+/// of an index beginning with the column.
+fn sampled_share(expr: &Expr, source: &Source) -> Option<f64> {
+    let SourceKind::Table(table) = &source.kind else { return None };
+    let (rule, column, value, turned) = match expr {
+        Expr::Compare(rule, left, right) => match (&**left, &**right) {
+            (Expr::Column { column, .. }, Expr::Const(value)) => (rule, column, value, false),
+            (Expr::Const(value), Expr::Column { column, .. }) => (rule, column, value, true),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let value = match rule.affinity {
+        Some(affinity) => affinity.apply_for_comparison(value.clone()),
+        None => value.clone(),
+    };
+    let is_first = |index: &&crate::schema::Index| {
+        let first = index.columns.first();
+        !index.is_partial()
+            && first.is_some_and(|first| {
+                matches!(first.source, IndexSource::Column(known) if known == *column)
+                    && first.collation.as_ref().ok() == Some(&rule.collation)
+            })
+    };
+    let key = std::slice::from_ref(&value);
+    let index = table.indexes.iter().filter(is_first).find(|it| it.rows_equal(key).is_some())?;
+    match if turned { rule.op.flipped() } else { rule.op } {
+        CompareOp::Equal => Some(index.rows_equal(key)? / table_rows(table)),
+        CompareOp::Less | CompareOp::LessEqual => index.share(None, Some(&value)),
+        CompareOp::Greater | CompareOp::GreaterEqual => index.share(Some(&value), None),
+        _ => None,
+    }
 }
 
 /// The share of rows left by an equality with a constant, where the number of values is known.

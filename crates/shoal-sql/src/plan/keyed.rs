@@ -172,6 +172,8 @@ pub(super) struct IndexTree<'e, 's> {
     pub(super) unique: bool,
     pub(super) rows: f64,
     pub(super) rows_per_key: &'s dyn Fn(usize) -> Option<f64>,
+    /// How many rows have these first values of the key, where samples tell.
+    pub(super) rows_equal: &'s dyn Fn(&[Value]) -> Option<f64>,
     /// Which share of the rows lies between two values of the first column.
     pub(super) share: Share<'s>,
     /// What a row costs that it finds, and one of those that have the whole key in common.
@@ -180,6 +182,20 @@ pub(super) struct IndexTree<'e, 's> {
 }
 
 impl<'e> IndexTree<'e, '_> {
+    /// How many rows have the constants that the key's first columns must be equal to.
+    fn rows_of(&self, equal: &[(KeyExpr<'e>, Option<Affinity>, NullKey)]) -> Option<f64> {
+        let constant = |(key, affinity, _): &(KeyExpr<'e>, Option<Affinity>, NullKey)| {
+            let KeyExpr::Expr(Expr::Const(value)) = key else { return None };
+            Some(match affinity {
+                Some(affinity) => affinity.apply_for_comparison(value.clone()),
+                None => value.clone(),
+            })
+        };
+        let equal = equal.get(..equal.len().min(self.key_columns))?;
+        let key: Vec<Value> = equal.iter().map(constant).collect::<Option<_>>()?;
+        (self.rows_equal)(&key)
+    }
+
     /// The way to the rows that meet the restrictions on the first columns; `None` without any.
     pub(super) fn path(
         &self,
@@ -236,7 +252,10 @@ impl<'e> IndexTree<'e, '_> {
         let mut rows = match equal.len() {
             0 => self.rows,
             _ if found_one => 1.0,
-            count => match (self.rows_per_key)(count.min(self.key_columns)) {
+            count => match self
+                .rows_of(&equal)
+                .or_else(|| (self.rows_per_key)(count.min(self.key_columns)))
+            {
                 Some(rows) => rows,
                 // Another equality leaves fewer rows, so a longer match of keys is preferred.
                 None => self.rows.min(10.0 / count as f64 + 1.0),

@@ -5,6 +5,7 @@
 //! that they are refused by name and the rest stays readable.
 
 mod databases;
+mod key_samples;
 mod load;
 mod module;
 mod narrowed;
