@@ -1147,6 +1147,7 @@ fn compile(
         Stmt::Select(select) => {
             let mut program = plan::plan_forced(schema, select, txns, forced)?;
             program.schema = program.needs_schema.then(|| Arc::clone(schema));
+            watch(&mut program, schema);
             Compiled::Query(Box::new(program))
         }
         Stmt::Pragma { name, argument } => {
@@ -1187,6 +1188,7 @@ fn compile(
                 Explain::Tree => Compiled::Tree(program.tree(None)),
                 Explain::Analyze => {
                     program.schema = program.needs_schema.then(|| Arc::clone(schema));
+                    watch(&mut program, schema);
                     Compiled::Analyze(Box::new(program))
                 }
             }
@@ -1204,6 +1206,13 @@ fn compile(
         | Stmt::Analyze(_)
         | Stmt::Drop { .. } => Compiled::Write(write::prepare(schema, parsed, sql)?),
     })
+}
+
+/// Has a program's join watched, unless an authorizer would be asked once more while it runs.
+fn watch(program: &mut plan::Program, schema: &Schema) {
+    if !schema.own().authorizer.is_some() {
+        program.watch();
+    }
 }
 
 /// Asks the program about a statement as a whole. What it reads and changes is asked about where

@@ -123,6 +123,18 @@ pub enum Error {
         /// The mistake.
         what: &'static str,
     },
+    /// A join found far more rows than its plan expected. Within this crate alone: the statement
+    /// is planned anew.
+    #[doc(hidden)]
+    #[error("a join found far more rows than its plan expected")]
+    Misjudged {
+        /// The number of the join's step, from 0.
+        step: usize,
+        /// The rows it found.
+        found: u64,
+        /// The rows found by the first step.
+        first: u64,
+    },
     /// The statement was stopped by an [`Interrupter`](crate::Interrupter).
     #[error("interrupted")]
     Interrupted,

@@ -6,15 +6,17 @@
 //! done once a batch is behind a call.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::Error;
 use crate::exec::pipeline::{LazyRow, Memory, PipelineRows, combine};
 use crate::exec::{Batch, Run};
-use crate::plan::Program;
+use crate::parse::ast::Stmt;
 use crate::plan::node::{Node, Root, root_parts};
 use crate::plan::pipeline::{Operand, Pipeline};
-use crate::schema::{AttachedSnapshots, BESIDE, Snapshot, Txns};
-use crate::session::StatementSession;
+use crate::plan::{MadeAgain, Misjudged, Program};
+use crate::schema::{AttachedSnapshots, BESIDE, Schema, Snapshot, Txns};
+use crate::session::{Analysis, StatementSession};
 use crate::value::{Affinity, Value, ValueRef};
 
 /// The rows of a query, computed as they are asked for.
@@ -45,6 +47,18 @@ pub(crate) struct General {
     /// Number of rows asked for with the next batch.
     size: usize,
     session: Option<StatementSession>,
+    /// The number of the program: how often the query was planned anew.
+    stage: usize,
+    /// Measures of a program made anew under `EXPLAIN ANALYZE`.
+    analysis: Option<Arc<Analysis>>,
+}
+
+/// What a query is planned from, and the programs made anew while it ran.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin<'c> {
+    pub(crate) schema: &'c Arc<Schema>,
+    pub(crate) stmt: &'c Stmt,
+    pub(crate) made: &'c MadeAgain,
 }
 
 #[derive(Debug)]
@@ -56,6 +70,7 @@ enum Source<'c> {
     General {
         snapshot: Snapshot<'c>,
         attached: AttachedSnapshots<'c>,
+        origin: Origin<'c>,
         program: &'c Program,
         general: Box<General>,
     },
@@ -210,7 +225,7 @@ impl<'c> Rows<'c> {
     /// Refused values of `LIMIT` and `OFFSET`; a database no longer attached.
     pub(crate) fn of_program(
         (snapshot, mut attached): (Snapshot<'c>, AttachedSnapshots<'c>),
-        program: &'c Program,
+        (origin, program): (Origin<'c>, &'c Program),
         (parameters, memory, spare): (
             &'c [Value],
             &'c mut Vec<Memory>,
@@ -235,27 +250,32 @@ impl<'c> Rows<'c> {
                 };
                 Rows::of_pipeline(snapshot, (program, root), parameters, memory, None)
             }
-            _ => Ok(Rows::of_query((snapshot, attached), program, parameters, session(), spare)),
+            _ => {
+                let snapshots = (snapshot, attached);
+                Ok(Rows::of_query(snapshots, (origin, program), parameters, session(), spare))
+            }
         }
     }
 
     /// The rows of a program by the general executor.
     pub(crate) fn of_query(
         (snapshot, attached): (Snapshot<'c>, AttachedSnapshots<'c>),
-        program: &'c Program,
+        (origin, program): (Origin<'c>, &'c Program),
         parameters: &[Value],
         session: StatementSession,
         spare: &'c mut Option<Box<General>>,
     ) -> Rows<'c> {
-        let mut general = spare.take().unwrap_or_else(|| {
+        let (stage, program) = origin.made.latest(program);
+        let spared = spare.take().filter(|general| general.stage == stage);
+        let mut general = spared.unwrap_or_else(|| {
             let (run, batch) = (Run::new(program, parameters), Batch::new(program.columns.len()));
-            Box::new(General { run, batch, size: 1, session: None })
+            Box::new(General { run, batch, size: 1, session: None, stage, analysis: None })
         });
         general.run.restart(program, parameters);
         general.batch.clear();
         (general.size, general.session) = (1, Some(session));
         let spare = Run::can_restart(program).then_some(spare);
-        let source = Source::General { snapshot, attached, program, general };
+        let source = Source::General { snapshot, attached, origin, program, general };
         let mut rows = Rows::of_source(source);
         rows.spare = spare;
         rows
@@ -320,6 +340,15 @@ impl<'c> Rows<'c> {
         let (next, end, spare, is_over, ended) = (0, 0, None, false, false);
         let source = Source::Leaf(source);
         Ok(Rows { next, end, source, spare, left: rows_max, is_over, rows_max, ended })
+    }
+
+    /// The measures of the last program, where the query was planned anew under
+    /// `EXPLAIN ANALYZE`.
+    pub(crate) fn analysed(&self) -> Option<Arc<Analysis>> {
+        match &self.source {
+            Source::General { general, .. } | Source::Ended(general) => general.analysis.clone(),
+            _ => None,
+        }
     }
 
     /// Rows of known values.
@@ -452,15 +481,34 @@ impl<'c> Rows<'c> {
     }
 
     fn refill_general(&mut self) -> Result<Range<usize>, Error> {
-        let Source::General { snapshot, attached, program, general } = &mut self.source else {
+        let Source::General { snapshot, attached, origin, program, general } = &mut self.source
+        else {
             return Ok(0..0);
         };
-        let General { run, batch, size, session } = &mut **general;
+        let General { run, batch, size, session, stage, analysis } = &mut **general;
         let Some(session) = session else { return Ok(0..0) };
         loop {
             batch.clear();
             let txns = Txns::new(snapshot.get(), attached);
-            let more = run.fill(program, txns, session, *size, batch)?;
+            let more = match run.fill(program, txns, session, *size, batch) {
+                Err(Error::Misjudged { step, found, first }) => {
+                    let misjudged = Misjudged { step, found, first };
+                    let Origin { schema, stmt, made } = *origin;
+                    let before = (*stage, *program);
+                    let Some(next) = made.again((schema, stmt), before, misjudged, txns)? else {
+                        return Err(Error::Misjudged { step, found, first });
+                    };
+                    // No row was given so far: see `plan::again`.
+                    *run = Run::new(next, &run.take_parameters());
+                    if let Some(before) = &mut session.analysis {
+                        *before = Arc::new(before.anew(next.measures));
+                        *analysis = Some(Arc::clone(before));
+                    }
+                    (*program, *stage, self.spare) = (next, *stage + 1, None);
+                    continue;
+                }
+                filled => filled?,
+            };
             *size = (*size * 2).min(program.forced.batch_rows(BATCH_ROWS_MAX));
             if !more || batch.len() > 0 {
                 let ready = 0..batch.len();

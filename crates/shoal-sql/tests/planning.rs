@@ -133,6 +133,7 @@ fn tpch_gives_them_under_every_choice() {
         ForcedChoice::BatchRows(1),
         ForcedChoice::Threads(2),
         ForcedChoice::MemoryBytes(70_000),
+        ForcedChoice::PlansAgain(3),
     ] {
         compare(&scratch, &[choice], &[]);
     }
@@ -150,6 +151,124 @@ fn a_wrong_statistic_changes_no_answer() {
         compare(&scratch, &[], &[]);
         db.execute_batch("analyze").unwrap();
     }
+}
+
+/// Pages that walks entered and rows found by the steps of loops: the work of a query as far as it
+/// is counted.
+fn work(connection: &mut shoal_sql::Connection, sql: &str) -> i64 {
+    let table = ours(connection, &format!("explain analyze {sql}")).unwrap();
+    let column = |name: &str| table.columns.iter().position(|it| it == name).unwrap();
+    let (pages, rows) = (column("pages"), column("rows"));
+    let numbers = |column: usize| {
+        table.rows.iter().map(move |row| match row[column] {
+            Value::Int(number) => number,
+            _ => 0,
+        })
+    };
+    10 * numbers(pages).max().unwrap_or(0) + numbers(rows).sum::<i64>()
+}
+
+/// Statistics of each index of each table, with the number of rows as it is and rows with an equal
+/// key wrong by 100 and by 10,000 times, both ways: no query does ten times the work.
+#[test]
+fn no_query_is_lost_to_wrong_keys() {
+    let scratch = tpch(0.01, true, true);
+    let db = scratch.theirs();
+    let stats: Vec<(String, String, String)> = db
+        .prepare("select tbl, idx, stat from sqlite_stat1 where idx is not null")
+        .unwrap()
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    assert!(stats.len() > 6, "{stats:?}");
+    let queries: Vec<String> = (1..=22).map(|it| corpus(&format!("queries/{it}.sql"))).collect();
+    let mut connection = scratch.ours();
+    let expect: Vec<i64> = queries.iter().map(|sql| work(&mut connection, sql)).collect();
+    let mut lost = Vec::new();
+    for (table, index, stat) in &stats {
+        let numbers: Vec<f64> = stat.split(' ').map_while(|word| word.parse().ok()).collect();
+        for factor in [0.0001, 0.01, 100.0, 10_000.0] {
+            let wrong = numbers.iter().enumerate().map(|(place, number)| match place {
+                0 => number.to_string(),
+                _ => (number * factor).clamp(1.0, numbers[0]).round().to_string(),
+            });
+            let wrong = wrong.collect::<Vec<_>>().join(" ");
+            let set = "update sqlite_stat1 set stat = ?1 where idx = ?2 and tbl = ?3";
+            db.execute(set, (&wrong, index, table)).unwrap();
+            // Samples of the right number would show it.
+            let _ = db.execute("delete from sqlite_stat4 where idx = ?1", [index]);
+            let mut connection = scratch.ours();
+            for (number, (sql, expect)) in queries.iter().zip(&expect).enumerate() {
+                if !sql.to_lowercase().contains(&table.to_lowercase()) {
+                    continue;
+                }
+                let found = work(&mut connection, sql);
+                if found > 10 * expect + 1000 {
+                    let number = number + 1;
+                    lost.push(format!("{index} {wrong}, query {number}: {expect}, {found}"));
+                }
+            }
+            db.execute(set, (stat, index, table)).unwrap();
+        }
+    }
+    assert!(lost.is_empty(), "{}", lost.join("\n"));
+}
+
+/// One value has most rows of a table, and nothing tells before the rows are found: the plan
+/// changes before the first row is given, and the next run has the better one.
+#[test]
+fn a_join_of_too_many_rows_is_planned_anew() {
+    let scratch = Scratch::new(
+        "create table kind(id integer primary key, name text);
+         create table t(id integer primary key, kind int, x int, y int);
+         create table u(id integer primary key, x int, y int);
+         with recursive n(i) as (select 1 union all select i + 1 from n where i < 60000)
+         insert into t select i, case when i % 60 > 1 then 7 else i % 2000 end, i % 40000, i % 7
+             from n;
+         insert into kind select id, 'n' || id from t where id <= 2000;
+         insert into u select id, id * 13 % 40000, id % 100 from t where id <= 20000;
+         create index t_kind on t(kind); create index t_x on t(x); create index u_x on u(x);
+         analyze; delete from sqlite_stat4;",
+    );
+    let peer = scratch.theirs();
+    let mut connection = scratch.ours();
+    let from = "from kind, t, u where kind.name = 'n7' and t.kind = kind.id and u.x = t.x";
+    let mut anew = 0;
+    for select in [
+        "select count(*), sum(u.y)",
+        "select u.y, count(*), max(t.y)",
+        "select t.id, u.id, u.y + t.y",
+    ] {
+        let tail = match select {
+            "select u.y, count(*), max(t.y)" => "group by u.y order by 2, 1",
+            "select t.id, u.id, u.y + t.y" => "order by 3, 1, 2 limit 40",
+            _ => "",
+        };
+        let sql = format!("{select} {from} {tail}");
+        for sql in [sql.clone(), format!("{select} {from} and u.y < 3 {tail}")] {
+            for _ in 0..2 {
+                check(&mut connection, &peer, &sql, &[]).unwrap();
+            }
+            let mut statement = connection.prepare(&sql).unwrap();
+            for _ in 0..3 {
+                let mut rows = connection.query(&mut statement).unwrap();
+                while rows.next().unwrap().is_some() {}
+            }
+            let table = ours(&mut connection, &format!("explain analyze {sql}")).unwrap();
+            let is_anew = |row: &Vec<Value>| row[2] == Value::Text(b"planned anew".to_vec());
+            if let Some(row) = table.rows.iter().find(|row| is_anew(row)) {
+                let Value::Text(detail) = &row[3] else { panic!("{row:?}") };
+                assert_eq!(String::from_utf8_lossy(detail), "too many rows of kind, t");
+                let (Value::Int(expected), Value::Int(found)) = (&row[4], &row[5]) else {
+                    panic!("{row:?}")
+                };
+                assert!(*found > 100 * expected && *found < 50_000, "{row:?}");
+                anew += 1;
+            }
+        }
+    }
+    assert!(anew >= 4, "{anew}");
 }
 
 /// A statistic wrong by a factor of a thousand, of each table of each query: no plan reads many
@@ -510,7 +629,7 @@ fn windows_order_all_kinds_of_keys() {
     compare_all(schema, &sql);
 }
 
-/// Estimated and true rows of a plan's nodes differ by at most ten times, for five sixths of the
+/// Estimated and true rows of a plan's nodes differ by at most ten times, for eight ninths of the
 /// nodes of TPC-H's queries.
 #[test]
 fn estimates_are_near_for_most_nodes() {
@@ -541,7 +660,7 @@ fn estimates_are_near_for_most_nodes() {
             }
         }
     }
-    assert!(nodes > 30 && far.len() * 6 <= nodes, "{} of {nodes}\n{}", far.len(), far.join("\n"));
+    assert!(nodes > 30 && far.len() * 9 <= nodes, "{} of {nodes}\n{}", far.len(), far.join("\n"));
 }
 
 /// Compares the answers of statements under no choice and under each.

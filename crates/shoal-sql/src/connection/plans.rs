@@ -14,8 +14,10 @@ use rustc_hash::{FxHashMap, FxHasher};
 use super::statement::Compiled;
 use crate::exec::pipeline::Memory;
 use crate::parse::{Parsed, Shape};
+use crate::plan::MadeAgain;
 use crate::plan::node::Node;
 use crate::plan::pipeline::{Access, PipelineStep};
+use crate::rows::Origin;
 use crate::schema::{Object, Schema};
 use crate::value::Value;
 
@@ -37,6 +39,8 @@ pub(crate) struct Plan {
     pub(crate) columns: Vec<String>,
     /// Memory left by a statement for the next of the same plan; empty while there is none.
     spare: Mutex<Vec<Memory>>,
+    /// The query's programs made anew while it ran.
+    pub(crate) again: MadeAgain,
 }
 
 impl Plan {
@@ -47,8 +51,13 @@ impl Plan {
         schema: Arc<Schema>,
     ) -> Arc<Plan> {
         let columns = compiled.columns();
-        let spare = Mutex::default();
-        Arc::new(Plan { sql: sql.into(), parsed, compiled, schema, columns, spare })
+        let (spare, again) = (Mutex::default(), MadeAgain::default());
+        Arc::new(Plan { sql: sql.into(), parsed, compiled, schema, columns, spare, again })
+    }
+
+    /// What a query is planned from.
+    pub(crate) fn origin(&self) -> Origin<'_> {
+        Origin { schema: &self.schema, stmt: &self.parsed.stmt, made: &self.again }
     }
 
     /// Takes the memory left by a statement of the plan.

@@ -10,7 +10,7 @@ use super::statement::{Compiled, Statement};
 use super::{Connection, attached, prepared_snapshots};
 use crate::Error;
 use crate::plan::Program;
-use crate::rows::Rows;
+use crate::rows::{Origin, Rows};
 use crate::schema::{AttachedSnapshots, BESIDE, MAIN, Snapshot, Txns};
 use crate::session::{Analysis, Control, StatementSession};
 use crate::value::Value;
@@ -66,8 +66,13 @@ impl Connection {
         }
         let session = || self.environment.session(self.counts, &self.control, &self.store);
         let snapshots = (snapshot, AttachedSnapshots::new());
-        let rows =
-            Rows::of_program(snapshots, program, (parameters, memory, spare), is_limited, session)?;
+        let rows = Rows::of_program(
+            snapshots,
+            (plan.origin(), program),
+            (parameters, memory, spare),
+            is_limited,
+            session,
+        )?;
         Ok(rows.at_most(rows_max))
     }
 
@@ -149,7 +154,7 @@ impl Connection {
                 let snapshots = (snapshot, attached);
                 Rows::of_program(
                     snapshots,
-                    program,
+                    (plan.origin(), program),
                     (parameters, memory, spare),
                     is_limited,
                     || self.environment.session(self.counts, &self.control, &self.store),
@@ -161,7 +166,13 @@ impl Connection {
             Compiled::Analyze(program) => {
                 let session = self.environment.session(self.counts, &self.control, &self.store);
                 let snapshots = (snapshot, attached);
-                let tree = analyze(snapshots, program, parameters, session, &self.control)?;
+                let tree = analyze(
+                    snapshots,
+                    (plan.origin(), program),
+                    parameters,
+                    session,
+                    &self.control,
+                )?;
                 Rows::of_values(columns.len(), &tree)
             }
             Compiled::Pragma(pragma) => {
@@ -184,23 +195,25 @@ impl Connection {
 /// Runs a query to its end; gives the tree of its nodes with their measures.
 fn analyze<'c>(
     snapshots: (Snapshot<'c>, AttachedSnapshots<'c>),
-    program: &Program,
+    (origin, program): (Origin<'_>, &Program),
     parameters: &[Value],
     mut session: StatementSession,
     control: &Control,
 ) -> Result<Vec<Vec<Value>>, Error> {
     let analysis = Arc::new(Analysis::new(program.measures, Arc::clone(&control.watch)));
     session.analysis = Some(Arc::clone(&analysis));
-    let (measure, begun) = (program.root.measure, analysis.begin());
+    let begun = analysis.begin();
     let mut kept = (Vec::new(), None);
     let kept = (parameters, &mut kept.0, &mut kept.1);
     let is_limited = control.memory_bytes().is_some();
-    let mut rows = Rows::of_program(snapshots, program, kept, is_limited, || session)?;
+    let mut rows = Rows::of_program(snapshots, (origin, program), kept, is_limited, || session)?;
     let mut count = 0;
     while rows.next()?.is_some() {
         count += 1;
     }
+    let analysis = rows.analysed().unwrap_or(analysis);
     drop(rows);
-    analysis.ended(measure, begun, count);
+    let (_, program) = origin.made.latest(program);
+    analysis.ended(program.root.measure, begun, count);
     Ok(program.tree(Some(&|number| analysis.measured(number))))
 }

@@ -205,7 +205,9 @@ impl Groups {
         if !ranges.is_empty() && self.add_ranges(plan, pipeline, context, &ranges)? {
             return Ok(());
         }
-        self.add_all((plan, group), pipeline, context, memory)
+        self.add_all((plan, group), pipeline, context, memory)?;
+        memory.tell(pipeline, machine.analysis);
+        Ok(())
     }
 
     /// Takes every row of a query within an expression, whose parameters are all registers.

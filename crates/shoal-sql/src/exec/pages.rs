@@ -104,6 +104,9 @@ impl PagesRun {
     ) -> Result<Range<usize>, Error> {
         machine.session.check()?;
         let txn = machine.txn(pipeline.database)?;
-        self.rows.fill(pipeline, txn, &Arc::clone(&machine.parameters), &mut self.memory)
+        let parameters = Arc::clone(&machine.parameters);
+        let ready = self.rows.fill(pipeline, txn, &parameters, &mut self.memory)?;
+        self.memory.tell(pipeline, machine.analysis);
+        Ok(ready)
     }
 }

@@ -88,6 +88,7 @@ impl PipelineScanRun {
         let memory = &mut self.memory;
         if self.ready.is_empty() {
             self.ready = self.rows.fill(pipeline, txn, parameters, memory)?;
+            memory.tell(pipeline, machine.analysis);
         }
         if self.ready.is_empty() {
             return Ok(None);

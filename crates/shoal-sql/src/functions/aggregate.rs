@@ -92,11 +92,6 @@ impl AggregateFunction {
         }
     }
 
-    /// True for the program's own, stepped one row after the other.
-    pub(crate) fn is_own(&self) -> bool {
-        matches!(self.kind, Kind::Own(..))
-    }
-
     /// The least and the greatest number of arguments.
     pub(super) fn argument_counts(&self) -> (usize, usize) {
         (self.arguments.min, self.arguments.max)

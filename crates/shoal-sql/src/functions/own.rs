@@ -208,6 +208,13 @@ pub(crate) type Scalar = Shared<ScalarFunction>;
 /// An aggregate of either kind.
 pub(crate) type Aggregation = Shared<AggregateFunction>;
 
+impl<T> Shared<T> {
+    /// True for a function of the program's own.
+    pub(crate) fn is_own(&self) -> bool {
+        matches!(self, Shared::Own(_))
+    }
+}
+
 impl<T> Clone for Shared<T> {
     fn clone(&self) -> Self {
         match self {

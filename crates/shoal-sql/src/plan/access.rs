@@ -7,7 +7,6 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use super::NullKey;
 use super::cost::{
     COMPUTED, CORRELATED, ENTRY, ENTRY_WALKED, Estimates, HASH_FOUND, HASH_KEEP, HASH_PROBE,
     KEY_ASKED, KEYED_FOUND, KEYED_KEEP, KEYED_PROBE, KEYED_SETUP, LOOKUP, LOOKUP_FAR, LOOKUP_NEAR,
@@ -16,6 +15,7 @@ use super::cost::{
 use super::keyed::{IndexTree, key_columns, rowid_path};
 use super::restrict::{Each, End, Prefix, Restriction, rejects_null, restrict, split};
 use super::virtual_table::VirtualPath;
+use super::{Learned, NullKey};
 use crate::Error;
 use crate::resolve::tree::{Body, Expr, IndexHint, Query, ROWID, Source, SourceId, SourceKind};
 use crate::schema::{Index, IndexOrder, IndexSource, Table};
@@ -77,6 +77,8 @@ pub(super) struct Frame<'e> {
     pub(super) order: Vec<IndexOrder>,
     /// The error of a virtual table refusing conditions.
     pub(super) failed: RefCell<Option<Error>>,
+    /// Sources of whose joined rows there are so many times more than the estimates tell.
+    pub(super) learned: Vec<(Sources, f64)>,
 }
 
 /// Ways by the place of their source, the sources before read by conditions, and whether
@@ -288,7 +290,25 @@ fn query_rows(query: &Query) -> f64 {
     }
 }
 
+/// What runs found out about rows of these sources.
+pub(super) fn learned(learned: &[Learned], sources: &[Source]) -> Vec<(Sources, f64)> {
+    let of = |learned: &Learned| {
+        let place = |id: &SourceId| sources.iter().position(|source| source.id == *id);
+        let places = learned.sources.iter().map(|id| place(id).map(|place| 1 << place));
+        let all = places.reduce(|all, one| Some(all? | one?)).flatten()?;
+        Some((all, learned.factor))
+    };
+    learned.iter().filter_map(of).collect()
+}
+
 impl<'e> Frame<'e> {
+    /// How many times more rows there are than estimated once the sources `after` were read, and
+    /// not yet once those `before` were.
+    pub(super) fn learned(&self, before: Sources, after: Sources) -> f64 {
+        let is_new = |set: Sources| set & !after == 0 && set & !before != 0;
+        self.learned.iter().filter(|(set, _)| is_new(*set)).map(|(_, factor)| factor).product()
+    }
+
     /// The ways to rows of the source at `place`, and the number of the best.
     pub(super) fn cheapest(
         &self,

@@ -7,7 +7,7 @@ use crate::Error;
 use crate::plan::correlate::outer_reads;
 use crate::plan::node::Node;
 use crate::plan::pipeline::ProbeWalk;
-use crate::plan::{Asked, Code, Op, Predicate, Reg, Shape, SubqueryPlan, When};
+use crate::plan::{Asked, Code, Learned, Op, Predicate, Reg, Shape, SubqueryPlan, When};
 use crate::resolve::tree::{Expr, Query, ROWID, Select, SelectId, SourceId};
 use crate::session::forced::Forced;
 use crate::value::{CompareOp, Comparison, InRule, PATTERN_BYTES_MAX, Pattern, Value};
@@ -74,6 +74,10 @@ pub(crate) struct Compiler {
     pub(crate) is_repeated: bool,
     /// True where all rows of the select being lowered are wanted: gathering keys pays.
     pub(crate) gathers_keys: bool,
+    /// True where functions of the program's own are called.
+    pub(crate) calls_own: bool,
+    /// What runs of earlier plans of the statement found out.
+    pub(crate) learned: Vec<Learned>,
 }
 
 impl Compiler {
@@ -422,6 +426,7 @@ impl Compiler {
                 self.ops.push(Op::Stored { from, to, affinity: *affinity });
             }
             Expr::Call { function, arguments, collation, json } => {
+                self.calls_own |= function.is_own();
                 let first = self.register_range(arguments.len());
                 for (index, argument) in arguments.iter().enumerate() {
                     self.argument(argument, first + index);

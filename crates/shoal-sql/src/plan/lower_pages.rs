@@ -425,7 +425,8 @@ impl Lowering {
             estimate,
             anti,
             table_rows: _,
-            measure: _,
+            measure,
+            source,
             on,
             keeps_left,
             keeps_right,
@@ -496,6 +497,9 @@ impl Lowering {
             rows,
             estimate,
             words,
+            source: *source,
+            measure: Some(*measure),
+            most: u64::MAX,
         })
     }
 

@@ -4,6 +4,7 @@
 //! the same. All its queries, those within expressions included, share one set of registers.
 
 mod access;
+mod again;
 mod code;
 mod column_table;
 mod compile;
@@ -39,12 +40,13 @@ use crate::resolve::factor::factor;
 use crate::resolve::imply::imply;
 use crate::resolve::leakproof::keeps_hidden;
 use crate::resolve::push::push_down;
-use crate::resolve::tree::{Aggregate, OutputColumn, Query};
+use crate::resolve::tree::{Aggregate, OutputColumn, Query, SourceId};
 use crate::resolve::unnest::unnest;
 use crate::resolve::{Around, Resolver};
 use crate::schema::{Module, Schema, Txns};
 use crate::session::forced::Forced;
 use crate::value::{Affinity, Collation, Value};
+pub(crate) use again::{Learned, MadeAgain, Misjudged, WatchedStep};
 pub(crate) use code::{Code, Op, Predicate, Reg, Shape, When};
 pub(crate) use column_table::ColumnTable;
 pub(crate) use compile::Compiler;
@@ -88,6 +90,12 @@ pub(crate) struct Program {
     pub(crate) pipeline: Option<node::Root>,
     /// What a test decided in the planner's place.
     pub(crate) forced: Forced,
+    /// True where functions of the program's own are called: each call may be seen.
+    pub(crate) calls_own: bool,
+    /// What runs of earlier plans of the statement found out.
+    pub(crate) learned: Vec<Learned>,
+    /// The steps of the join that is watched; none where none is.
+    pub(crate) watched: Vec<WatchedStep>,
 }
 
 impl Program {
@@ -153,6 +161,8 @@ pub(crate) struct Level {
     pub(crate) table_rows: Option<f64>,
     /// The number of its measure.
     pub(crate) measure: usize,
+    /// The source; `None` for several as one.
+    pub(crate) source: Option<SourceId>,
     /// The conditions that decide whether a row matches an outer join; others are in `filter`.
     pub(crate) on: Vec<Code>,
     /// True where rows of the loops around it stay without a match.
@@ -430,7 +440,8 @@ pub(crate) fn plan(
     select: &ast::Select,
     txns: Option<Txns<'_>>,
 ) -> Result<Program, Error> {
-    plan_with(schema, Resolver::new(schema), select, txns, Forced::default(), false)
+    let how = (Forced::default(), false, Vec::new());
+    plan_with(schema, Resolver::new(schema), select, txns, how)
 }
 
 /// The same with choices that are made already.
@@ -443,7 +454,21 @@ pub(crate) fn plan_forced(
     txns: Txns<'_>,
     forced: Forced,
 ) -> Result<Program, Error> {
-    plan_with(schema, Resolver::new(schema), select, Some(txns), forced, false)
+    plan_with(schema, Resolver::new(schema), select, Some(txns), (forced, false, Vec::new()))
+}
+
+/// Plans a query anew with what runs of its plans before found out.
+///
+/// # Errors
+/// As [`plan`].
+fn plan_again(
+    schema: &Schema,
+    select: &ast::Select,
+    txns: Txns<'_>,
+    (forced, in_words, learned): (Forced, bool, Vec<Learned>),
+) -> Result<Program, Error> {
+    let how = (forced, in_words, learned);
+    plan_with(schema, Resolver::new(schema), select, Some(txns), how)
 }
 
 /// Resolves and plans a query within a statement that writes.
@@ -455,7 +480,8 @@ pub(crate) fn plan_within(
     select: &ast::Select,
     around: Around<'_>,
 ) -> Result<Program, Error> {
-    plan_with(schema, Resolver::within(schema, around), select, None, Forced::default(), false)
+    let how = (Forced::default(), false, Vec::new());
+    plan_with(schema, Resolver::within(schema, around), select, None, how)
 }
 
 /// Plans a query to show the plan: with the words of each loop.
@@ -468,7 +494,7 @@ pub(crate) fn plan_in_words(
     txns: Txns<'_>,
     forced: Forced,
 ) -> Result<Program, Error> {
-    plan_with(schema, Resolver::new(schema), select, Some(txns), forced, true)
+    plan_with(schema, Resolver::new(schema), select, Some(txns), (forced, true, Vec::new()))
 }
 
 fn plan_with<'a>(
@@ -476,8 +502,7 @@ fn plan_with<'a>(
     mut resolver: Resolver<'a>,
     select: &'a ast::Select,
     txns: Option<Txns<'_>>,
-    forced: Forced,
-    in_words: bool,
+    (forced, in_words, learned): (Forced, bool, Vec<Learned>),
 ) -> Result<Program, Error> {
     let query = resolved(schema, &mut resolver, select)?;
     let mut compiler = Compiler::default();
@@ -490,6 +515,7 @@ fn plan_with<'a>(
     compiler.utf16 = schema.utf16().is_some();
     compiler.in_words = in_words;
     compiler.forced = forced;
+    compiler.learned = learned;
     plan_resolved(query, compiler)
 }
 
@@ -563,6 +589,9 @@ fn plan_resolved(query: Query, mut compiler: Compiler) -> Result<Program, Error>
         columns: query.columns,
         pipeline,
         forced: compiler.forced,
+        calls_own: compiler.calls_own,
+        learned: compiler.learned,
+        watched: Vec::new(),
     })
 }
 

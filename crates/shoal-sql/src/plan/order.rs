@@ -2,7 +2,7 @@
 //! is asked for.
 
 use super::access::{Frame, KeyExpr, Path, PathKind, Sources, best, reads_of};
-use super::cost::HASHED;
+use super::cost::{HASH_FOUND, HASHED};
 use super::keyed::{KeyColumn, key_columns};
 use crate::resolve::tree::{Aggregate, Expr, Key, OrderKey, ROWID, Select, Source, SourceKind};
 use crate::value::Collation;
@@ -180,6 +180,7 @@ fn exhaustive(frame: &Frame<'_>, first: Option<(usize, &Path<'_>)>) -> Partial {
     let required: Vec<Sources> = (0..sources.len()).map(|place| required(sources, place)).collect();
     let mut cheapest: Vec<Option<Step>> = vec![None; full + 1];
     let begun = Partial::start(first);
+    let begun = Partial { rows: begun.rows * frame.learned(0, start as Sources), ..begun };
     let (cost, rows) = (begun.cost, begun.rows);
     let given = first.map(|(place, _)| place);
     cheapest[start] = Some(Step { cost, rows, last: usize::MAX, first: given });
@@ -194,11 +195,14 @@ fn exhaustive(frame: &Frame<'_>, first: Option<(usize, &Path<'_>)>) -> Partial {
             let (paths, number) = frame.cheapest(place, set, (before.rows, first));
             let Some(path) = paths.get(number) else { continue };
             let by = first.map(|first| sources[first].id);
-            let cost = before.cost + path.cost(before.rows, by);
+            let learned = frame.learned(set, set | 1 << place);
+            let rows = before.rows * path.rows * learned;
+            let more = rows - before.rows * path.rows;
+            let cost = before.cost + path.cost(before.rows, by) + more * HASH_FOUND;
             let slot = &mut cheapest[known | 1 << place];
             // Of equal costs the one found first stays, which keeps the order written.
             if slot.is_none_or(|other| cost < other.cost) {
-                let (rows, first) = (before.rows * path.rows, first.or(Some(place)));
+                let first = first.or(Some(place));
                 *slot = Some(Step { cost, rows, last: place, first });
             }
         }
@@ -244,7 +248,7 @@ fn greedy(frame: &Frame<'_>, first: Option<(usize, &Path<'_>)>) -> Partial {
             .min_by(|a, b| a.1.total_cmp(&b.1));
         let Some((place, cost, found)) = next else { break };
         partial.cost += cost;
-        partial.rows *= found;
+        partial.rows *= found * frame.learned(known, known | 1 << place);
         known |= 1 << place;
         partial.order.push(place);
     }

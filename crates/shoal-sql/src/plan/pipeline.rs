@@ -7,6 +7,7 @@
 use shoal_store::{ColumnFinder, ColumnPlace, KeyOrder, Pgno};
 
 use crate::plan::{Code, Compiler, GroupPlan, LevelWords, NullKey, Reg};
+use crate::resolve::tree::SourceId;
 use crate::session::forced::Forced;
 use crate::value::{
     Affinity, Collation, Comparison, InRule, Pattern, Pieces, Value, ValueRef, holds, is_in_values,
@@ -156,6 +157,11 @@ pub(crate) struct PipelineStep {
     pub(crate) estimate: f64,
     /// For `EXPLAIN`; `None` where nobody asked.
     pub(crate) words: Option<Box<LevelWords>>,
+    /// The source, and the number of its measure; `None` for one outside of a select's loops.
+    pub(crate) source: Option<SourceId>,
+    pub(crate) measure: Option<usize>,
+    /// Most rows behind it: one more stops the run, for a plan that expects them.
+    pub(crate) most: u64,
 }
 
 impl PipelineStep {
@@ -178,6 +184,9 @@ impl PipelineStep {
             rows,
             estimate,
             words: None,
+            source: None,
+            measure: None,
+            most: u64::MAX,
         }
     }
 }

@@ -144,6 +144,7 @@ fn feed(levels: &mut Vec<Level>, count: usize, compiler: &Compiler) -> bool {
             anti: false,
             table_rows: None,
             measure: first.measure,
+            source: None,
             on: Vec::new(),
             keeps_left: false,
             keeps_right: false,

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use super::access::{
-    Equality, Frame, KeyExpr, KnownPaths, Path, PathKind, Sources, Term, best, reads_of,
+    Equality, Frame, KeyExpr, KnownPaths, Path, PathKind, Sources, Term, best, learned, reads_of,
 };
 use super::cost::Estimates;
 use super::explain::{label, name};
@@ -113,6 +113,7 @@ impl Compiler {
             known_paths: KnownPaths::default(),
             order: order_of(select, order_by),
             failed: RefCell::default(),
+            learned: learned(&self.learned, sources),
         };
         let wanted = wanted(select, order_by, limit);
         let count = order::count(&frame, select);
@@ -174,8 +175,8 @@ impl Compiler {
                     && walk_in_order(&frame, place, &path, (select, order_by))
                         == Some(descending == Some(true));
             }
+            rows *= path.rows * frame.learned(known, known | 1 << place);
             known |= 1 << place;
-            rows *= path.rows;
             let mut level = draft(sources, &terms, &mut placed, place, path, known);
             level.estimate = rows;
             drafts.push(level);
@@ -419,6 +420,7 @@ impl Compiler {
                 });
                 order.push(self.code(expr));
             }
+            self.calls_own |= aggregate.function.is_own();
             aggregates.push(AggregatePlan {
                 order,
                 sort,
@@ -611,6 +613,7 @@ impl Compiler {
                 _ => None,
             },
             measure: self.measure(),
+            source: Some(source.id),
             on: draft.on_codes,
             keeps_left: source.keeps_left(),
             keeps_right: source.keeps_right(),

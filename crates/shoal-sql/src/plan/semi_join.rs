@@ -7,7 +7,7 @@
 
 use std::cell::RefCell;
 
-use super::access::{Frame, KnownPaths, may_be_number};
+use super::access::{Frame, KnownPaths, learned, may_be_number};
 use super::cost::{Estimates, KEYED_SETUP, SET_KEEP, SET_PROBE};
 use super::order;
 use super::select::{is_deterministic, needed, terms};
@@ -89,6 +89,7 @@ impl Compiler {
             known_paths: KnownPaths::default(),
             order: Vec::new(),
             failed: RefCell::default(),
+            learned: learned(&self.learned, sources),
         };
         order::cost(&frame)
     }

@@ -5,7 +5,9 @@
 
 use super::node::{Bounds, GroupSource, LoopsNode, Node, QueryPlan};
 use super::pipeline::{Access, Pipeline, PipelineStep, Walk};
-use super::{EachCodes, GroupPlan, Level, LevelWords, PipelineScan, Program, RowidRange, Scan};
+use super::{
+    EachCodes, GroupPlan, Learned, Level, LevelWords, PipelineScan, Program, RowidRange, Scan,
+};
 use crate::parse::ast::CompoundOp;
 use crate::plan::Code;
 use crate::session::Measured;
@@ -23,6 +25,10 @@ struct Line {
     detail: String,
     estimate: Option<f64>,
     measure: Option<usize>,
+    /// True where rows alone are counted: of a step within a loop.
+    is_step: bool,
+    /// The rows that a plan before found.
+    found: Option<u64>,
 }
 
 impl Program {
@@ -31,6 +37,9 @@ impl Program {
     pub(crate) fn tree(&self, measured: Option<&dyn Fn(usize) -> Measured>) -> Vec<Vec<Value>> {
         let mut tree = Tree { lines: Vec::new(), program: self };
         tree.query(&self.root, 0);
+        for learned in &self.learned {
+            tree.learned(learned);
+        }
         let int = |number: u64| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
         let row = |(place, line): (usize, Line)| {
             let node = format!("{}{}", "  ".repeat(line.depth), line.node);
@@ -43,10 +52,17 @@ impl Program {
             ];
             if let Some(measured) = measured {
                 match line.measure.map(measured).filter(|it| it.runs > 0) {
+                    Some(it) if line.is_step => {
+                        row.extend([it.rows, it.runs].map(int));
+                        row.resize(HEADINGS.len() + MEASURED.len(), Value::Null);
+                    }
                     Some(it) => {
                         row.extend([it.rows, it.runs, it.time_us, it.pages, it.bytes].map(int));
                     }
-                    None => row.extend(MEASURED.map(|_| Value::Null)),
+                    None => {
+                        row.push(line.found.map_or(Value::Null, int));
+                        row.resize(HEADINGS.len() + MEASURED.len(), Value::Null);
+                    }
                 }
             }
             row
@@ -71,8 +87,18 @@ impl Tree<'_> {
     ) -> usize {
         let depth = parent.checked_sub(1).map_or(0, |above| self.lines[above].depth + 1);
         let detail = detail.into();
-        self.lines.push(Line { parent, depth, node, detail, estimate, measure });
+        let (is_step, found) = (false, None);
+        self.lines.push(Line { parent, depth, node, detail, estimate, measure, is_step, found });
         self.lines.len()
+    }
+
+    /// A plan given up for this one: the tables whose joined rows were more than expected.
+    fn learned(&mut self, learned: &Learned) {
+        let detail = format!("too many rows of {}", learned.names.join(", "));
+        self.add(0, "planned anew", detail, (Some(learned.expected), None));
+        if let Some(line) = self.lines.last_mut() {
+            line.found = Some(learned.found);
+        }
     }
 
     fn query(&mut self, plan: &QueryPlan, parent: usize) {
@@ -247,7 +273,7 @@ impl Tree<'_> {
             _ => None,
         };
         let measure = measure.or(Some(pipeline.measure));
-        self.joined((pipeline, &pipeline.levels), top, measure, parent);
+        self.joined((pipeline, &pipeline.levels), top, (measure, false), parent);
     }
 
     /// Loops on pages whose rows become columns.
@@ -257,7 +283,7 @@ impl Tree<'_> {
             let detail = format!("{}, in batches", counted(scan.conditions.len(), "predicate"));
             parent = self.add(parent, "filter", detail, (None, measure.take()));
         }
-        self.joined((&scan.pipeline, &scan.pipeline.levels), None, measure, parent);
+        self.joined((&scan.pipeline, &scan.pipeline.levels), None, (measure, false), parent);
     }
 
     /// Loops of which each puts its rows into registers.
@@ -319,12 +345,13 @@ impl Tree<'_> {
         }
     }
 
-    /// Tables that are joined, one after the other: so many first steps of a pipeline.
+    /// Tables that are joined, one after the other: so many first steps of a pipeline. A measure
+    /// may be one of a step within the loop.
     fn joined(
         &mut self,
         (pipeline, steps): (&Pipeline, &[PipelineStep]),
         top: Option<&'static str>,
-        mut measure: Option<usize>,
+        (mut measure, is_step): (Option<usize>, bool),
         mut parent: usize,
     ) {
         let Some((last, before)) = steps.split_last() else { return };
@@ -336,12 +363,14 @@ impl Tree<'_> {
             };
             let numbers = (Some(last.estimate), measure.take());
             parent = self.add(parent, join_of_step(last, &pipeline.walk), join, numbers);
-            self.joined((pipeline, before), None, None, parent);
+            self.lines[parent - 1].is_step = is_step;
+            self.joined((pipeline, before), None, (last.measure, true), parent);
         }
         let filters = last.before.len() + last.on.len() + last.filter.len();
         let detail = detail(last.words.as_deref(), filters, "on pages");
         let node = top.unwrap_or(node_of_step(last));
-        self.add(parent, node, detail, (Some(last.rows), measure));
+        let id = self.add(parent, node, detail, (Some(last.rows), measure));
+        self.lines[id - 1].is_step = is_step;
     }
 }
 

@@ -55,11 +55,13 @@ pub enum ForcedChoice {
     Threads(usize),
     /// Most bytes a statement may keep, as a limit of the connection.
     MemoryBytes(u64),
+    /// Rows behind a step of a watched join from which on the statement is planned anew.
+    PlansAgain(u64),
 }
 
 impl ForcedChoice {
     /// All choices, with the numbers tried by tests.
-    pub const ALL: [ForcedChoice; 14] = [
+    pub const ALL: [ForcedChoice; 15] = [
         ForcedChoice::Access(ForcedAccess::Scan),
         ForcedChoice::Access(ForcedAccess::Seek),
         ForcedChoice::Join(ForcedJoin::Lookup),
@@ -74,6 +76,7 @@ impl ForcedChoice {
         ForcedChoice::Threads(1),
         ForcedChoice::Threads(2),
         ForcedChoice::MemoryBytes(70_000),
+        ForcedChoice::PlansAgain(3),
     ];
 }
 
@@ -93,6 +96,8 @@ pub struct Forced {
     pub threads: Option<usize>,
     /// Most bytes a statement may keep.
     pub memory_bytes: Option<u64>,
+    /// The rows from which on a statement is planned anew.
+    pub plans_again: Option<u64>,
 }
 
 impl FromIterator<ForcedChoice> for Forced {
@@ -113,6 +118,7 @@ impl Forced {
             ForcedChoice::BatchRows(rows) => self.batch_rows = Some(rows),
             ForcedChoice::Threads(threads) => self.threads = Some(threads),
             ForcedChoice::MemoryBytes(bytes) => self.memory_bytes = Some(bytes),
+            ForcedChoice::PlansAgain(rows) => self.plans_again = Some(rows),
         }
         self
     }

@@ -186,6 +186,11 @@ impl Analysis {
         Analysis { measures, meter: Arc::new(Budget::new(u64::MAX)), watch }
     }
 
+    /// Begins to count for another plan.
+    pub(crate) fn anew(&self, measures: usize) -> Analysis {
+        Analysis::new(measures, Arc::clone(&self.watch))
+    }
+
     /// The numbers of a node.
     pub(crate) fn measured(&self, number: usize) -> Measured {
         let Measure { rows, runs, nanos, pages, bytes } = &self.measures[number];
@@ -202,6 +207,14 @@ impl Analysis {
     /// Notes a new run of a node.
     pub(crate) fn opened(&self, number: usize) {
         self.measures[number].runs.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes rows of a node within a loop that has no other measures.
+    pub(crate) fn counted(&self, number: usize, rows: u64) {
+        if let Some(Measure { rows: given, runs, .. }) = self.measures.get(number) {
+            given.fetch_add(rows, Ordering::Relaxed);
+            runs.store(1, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn begin(&self) -> Begun {

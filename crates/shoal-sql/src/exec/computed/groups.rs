@@ -94,6 +94,7 @@ impl Taker<'_> {
             waiting.clear();
             Ok(())
         })?;
+        memory.tell(pipeline, machine.analysis);
         self.take_found((groups, machine), &mut columns, &waiting)
     }
 

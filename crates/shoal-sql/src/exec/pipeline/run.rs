@@ -19,7 +19,7 @@ use crate::keep::matched::MatchedRows;
 use crate::plan::pipeline::{
     Access, End, Operand, Pipeline, PipelineStep, RECORDS_MAX, Test, Walk,
 };
-use crate::session::{Room, Session};
+use crate::session::{Analysis, Room, Session};
 use crate::value::{Value, ValueRef};
 
 /// Memory of a pipeline, kept from one run to the next: the next run allocates nothing.
@@ -55,6 +55,10 @@ pub(crate) struct Memory {
     pub(super) place: Option<Place>,
     pub(super) walk: Option<WalkPlace>,
     pub(super) any: AnyMemory,
+    /// The rows behind each step of nested loops but the last, in this run.
+    pub(super) found: [u64; RECORDS_MAX],
+    /// Those of them told to an analysis.
+    told: [u64; RECORDS_MAX],
 }
 
 /// The state of the outermost loop, for resuming.
@@ -96,6 +100,8 @@ impl Memory {
             place: None,
             walk: None,
             any: AnyMemory::default(),
+            found: [0; RECORDS_MAX],
+            told: [0; RECORDS_MAX],
         }
     }
 
@@ -134,6 +140,18 @@ impl Memory {
         self.join.clear();
         self.rows = 0;
         self.sought = false;
+    }
+
+    /// Tells an analysis of the rows behind the steps of nested loops: those of a step under the
+    /// measure of the next one.
+    pub(crate) fn tell(&mut self, pipeline: &Pipeline, analysis: Option<&Analysis>) {
+        let (Some(analysis), Walk::NestedLoop { .. }) = (analysis, &pipeline.walk) else { return };
+        let next = pipeline.levels.iter().skip(1);
+        for ((step, found), told) in next.zip(&self.found).zip(&mut self.told) {
+            if let Some(measure) = step.measure {
+                analysis.counted(measure, *found - std::mem::replace(told, *found));
+            }
+        }
     }
 
     /// True where no row follows the batch.
@@ -217,6 +235,8 @@ impl<'a, 't> LoopRun<'a, 't> {
         let level = &pipeline.levels[0];
         let start = std::mem::replace(&mut self.memory.start, Start::Done);
         if start == Start::Fresh {
+            self.memory.found.fill(0);
+            self.memory.told.fill(0);
             self.memory.begin_marks(pipeline);
             if !pipeline.key_sets.is_empty() {
                 self.memory.join.begin_sets(pipeline, self.txn, self.parameters)?;
@@ -408,8 +428,24 @@ impl<'a, 't> LoopRun<'a, 't> {
                 self.records[access.entry].at = At::Null;
             }
             if self.all(&level.filter) {
+                self.count(number, level)?;
                 self.level(number + 1, sink)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Counts a row behind a step.
+    ///
+    /// # Errors
+    /// [`Error::Misjudged`] for one row more than the step may have.
+    #[inline(always)]
+    fn count(&mut self, number: usize, level: &PipelineStep) -> Result<(), Error> {
+        let found = &mut self.memory.found[number];
+        *found += 1;
+        if *found > level.most {
+            let (found, first) = (*found, self.memory.found[0]);
+            return Err(Error::Misjudged { step: number, found, first });
         }
         Ok(())
     }
@@ -468,6 +504,7 @@ impl<'a, 't> LoopRun<'a, 't> {
             if number + 1 == self.pipeline.levels.len() {
                 sink(self)?;
             } else {
+                self.count(number, level)?;
                 self.level(number + 1, sink)?;
             }
         }
