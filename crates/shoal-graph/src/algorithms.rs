@@ -3,6 +3,7 @@
 //! Each call reads nodes and relationships once, into a [`Snapshot`] of compressed rows, and runs
 //! on that. Definitions follow LDBC Graphalytics where it has one; `docs/graph.md` lists them.
 
+mod blocks;
 mod central;
 mod community;
 mod components;
@@ -12,6 +13,9 @@ mod pairs;
 mod paths;
 mod routes;
 mod snapshot;
+mod snapshots;
+
+use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -20,7 +24,9 @@ use crate::graph::Graph;
 use crate::procedure::{Bounds, Input, Procedures, Signature, ValueKind};
 use crate::value::Value;
 use options::Options;
-use snapshot::{Direction, Snapshot};
+use snapshot::Direction;
+pub(crate) use snapshot::{Selection, Snapshot};
+pub(crate) use snapshots::{Snapshots, States};
 
 /// The procedures of this crate, `algo.*`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -157,6 +163,27 @@ impl Procedures for Algorithms {
         graph: &dyn Graph,
         bounds: &dyn Bounds,
     ) -> Result<Vec<Vec<Value>>> {
+        let read =
+            |selection: &Selection<'_>| Snapshot::read(graph, selection, bounds).map(Arc::new);
+        Algorithms::run(name, args, graph, bounds, &read)
+    }
+}
+
+/// Gives the snapshot of a part of the graph.
+pub(crate) type ReadSnapshot<'r> = dyn Fn(&Selection<'_>) -> Result<Arc<Snapshot>> + 'r;
+
+impl Algorithms {
+    /// [`Procedures::call`] on snapshots that somebody else reads.
+    ///
+    /// # Errors
+    /// As the call, and those of `read`.
+    pub(crate) fn run(
+        name: &str,
+        args: &[Value],
+        graph: &dyn Graph,
+        bounds: &dyn Bounds,
+        read: &ReadSnapshot<'_>,
+    ) -> Result<Vec<Vec<Value>>> {
         let algorithm = algorithm(name)
             .ok_or_else(|| Error::argument(format!("no procedure is named {name}")))?;
         let options =
@@ -167,7 +194,7 @@ impl Procedures for Algorithms {
             None if algorithm.options.contains(&"weight") => options.text("weight")?,
             None => None,
         };
-        let snapshot = Snapshot::read(graph, &options.selection(weight), bounds)?;
+        let snapshot = &*read(&options.selection(weight))?;
         let place = |nth: usize, name: &str| {
             given.nodes.get(nth).and_then(|id| snapshot.place(*id)).ok_or_else(|| {
                 let message =
@@ -181,14 +208,12 @@ impl Procedures for Algorithms {
         bounds.keep(snapshot.len().saturating_mul(ROW_BYTES))?;
         Ok(match algorithm.name {
             "algo.bfs" => {
-                let depths = paths::breadth_first(&snapshot, start()?, bounds)?;
-                rows(&snapshot, &depths, |depth| {
-                    depth.map(|depth| Value::Integer(i64::from(depth)))
-                })
+                let depths = paths::breadth_first(snapshot, start()?, bounds)?;
+                rows(snapshot, &depths, |depth| depth.map(|depth| Value::Integer(i64::from(depth))))
             }
             "algo.shortestPaths" => {
-                let costs = paths::dijkstra(&snapshot, start()?, bounds)?;
-                rows(&snapshot, &costs, |cost| cost.is_finite().then_some(Value::Float(*cost)))
+                let costs = paths::dijkstra(snapshot, start()?, bounds)?;
+                rows(snapshot, &costs, |cost| cost.is_finite().then_some(Value::Float(*cost)))
             }
             "algo.degree" => (0..snapshot.len())
                 .map(|at| {
@@ -200,38 +225,36 @@ impl Procedures for Algorithms {
                 .collect(),
             "algo.pageRank" => {
                 let (damping, rounds) = (options.damping(0.85)?, options.rounds(20)?);
-                let scores = central::page_rank(&snapshot, damping, rounds, bounds)?;
-                rows(&snapshot, &scores, |score| Some(Value::Float(*score)))
+                let scores = central::page_rank(snapshot, damping, rounds, bounds)?;
+                rows(snapshot, &scores, |score| Some(Value::Float(*score)))
             }
             "algo.betweenness" => {
-                let mut scores = central::betweenness(&snapshot, bounds)?;
+                let mut scores = central::betweenness(snapshot, bounds)?;
                 if options.direction() == Direction::Both {
                     // Each pair of ends was counted from either of them.
                     scores.iter_mut().for_each(|score| *score /= 2.0);
                 }
-                rows(&snapshot, &scores, |score| Some(Value::Float(*score)))
+                rows(snapshot, &scores, |score| Some(Value::Float(*score)))
             }
-            "algo.components" => components_rows(&snapshot, &components::weak(&snapshot, bounds)?),
+            "algo.components" => components_rows(snapshot, &components::weak(snapshot, bounds)?),
             "algo.strongComponents" => {
-                components_rows(&snapshot, &components::strong(&snapshot, bounds)?)
+                components_rows(snapshot, &components::strong(snapshot, bounds)?)
             }
             "algo.labelPropagation" => {
-                let labels = components::label_propagation(&snapshot, options.rounds(10)?, bounds)?;
-                rows(&snapshot, &labels, |label| Some(Value::Integer(*label)))
+                let labels = components::label_propagation(snapshot, options.rounds(10)?, bounds)?;
+                rows(snapshot, &labels, |label| Some(Value::Integer(*label)))
             }
             "algo.triangles" => {
-                vec![vec![Value::Integer(central::triangles(&snapshot, bounds)? as i64)]]
+                vec![vec![Value::Integer(central::triangles(snapshot, bounds)? as i64)]]
             }
-            "algo.clustering" => {
-                rows(&snapshot, &central::clustering(&snapshot, bounds)?, |value| {
-                    Some(Value::Float(*value))
-                })
-            }
-            "algo.cores" => rows(&snapshot, &components::cores(&snapshot, bounds)?, |core| {
+            "algo.clustering" => rows(snapshot, &central::clustering(snapshot, bounds)?, |value| {
+                Some(Value::Float(*value))
+            }),
+            "algo.cores" => rows(snapshot, &components::cores(snapshot, bounds)?, |core| {
                 Some(Value::Integer(i64::from(*core)))
             }),
             "algo.topologicalOrder" => {
-                let order = paths::topological(&snapshot, bounds)?;
+                let order = paths::topological(snapshot, bounds)?;
                 let row = |(place, at): (usize, &usize)| {
                     vec![Value::Node(snapshot.id(*at)), Value::Integer(place as i64)]
                 };
@@ -239,40 +262,38 @@ impl Procedures for Algorithms {
             }
             "algo.aStar" => {
                 let estimate = Estimate::read(graph, &options)?;
-                let route = estimate.route(&snapshot, ends()?, bounds)?;
+                let route = estimate.route(snapshot, ends()?, bounds)?;
                 let row = |(route, visited): (routes::Route, usize)| {
                     let visited = Value::Integer(visited as i64);
-                    vec![nodes_of(&snapshot, &route), Value::Float(route.cost), visited]
+                    vec![nodes_of(snapshot, &route), Value::Float(route.cost), visited]
                 };
                 route.into_iter().map(row).collect()
             }
             "algo.kShortestPaths" => {
-                let routes = routes::several(&snapshot, ends()?, given.count, bounds)?;
+                let routes = routes::several(snapshot, ends()?, given.count, bounds)?;
                 let row = |(place, route): (usize, &routes::Route)| {
                     let place = Value::Integer(place as i64 + 1);
-                    vec![nodes_of(&snapshot, route), Value::Float(route.cost), place]
+                    vec![nodes_of(snapshot, route), Value::Float(route.cost), place]
                 };
                 routes.iter().enumerate().map(row).collect()
             }
-            "algo.spanningTree" => pair_rows(&snapshot, &pairs::spanning(&snapshot, bounds)?),
+            "algo.spanningTree" => pair_rows(snapshot, &pairs::spanning(snapshot, bounds)?),
             "algo.similarity" => {
                 let cutoff = options.positive("cutoff", 0.0)?;
-                pair_rows(&snapshot, &pairs::jaccard(&snapshot, cutoff, bounds)?)
+                pair_rows(snapshot, &pairs::jaccard(snapshot, cutoff, bounds)?)
             }
-            "algo.closeness" => {
-                rows(&snapshot, &distance::closeness(&snapshot, bounds)?, |score| {
-                    score.map(Value::Float)
-                })
-            }
-            "algo.harmonic" => rows(&snapshot, &distance::harmonic(&snapshot, bounds)?, |score| {
+            "algo.closeness" => rows(snapshot, &distance::closeness(snapshot, bounds)?, |score| {
+                score.map(Value::Float)
+            }),
+            "algo.harmonic" => rows(snapshot, &distance::harmonic(snapshot, bounds)?, |score| {
                 Some(Value::Float(*score))
             }),
             "algo.louvain" | "algo.leiden" => {
                 let resolution = options.positive("resolution", 1.0)?;
                 let refines = algorithm.name == "algo.leiden";
                 let rounds = options.rounds(10)?;
-                let found = community::communities(&snapshot, resolution, rounds, refines, bounds)?;
-                components_rows(&snapshot, &found)
+                let found = community::communities(snapshot, resolution, rounds, refines, bounds)?;
+                components_rows(snapshot, &found)
             }
             other => unreachable!("{other} has a signature and an algorithm"),
         })

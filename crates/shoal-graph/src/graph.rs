@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::value::Map;
+use crate::value::{Map, Value};
 
 /// A node's labels and properties.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,6 +45,9 @@ pub enum Side {
     Incoming,
 }
 
+/// Ids asked for at once.
+const ID_BATCH: usize = 4096;
+
 /// A property graph.
 ///
 /// Methods take `&self`: a query reads rows while expressions of the same query read the graph. No
@@ -72,7 +75,7 @@ pub trait Graph {
         &self,
         label: Option<&str>,
         key: &str,
-        value: &crate::Value,
+        value: &Value,
         to: &mut Vec<i64>,
     ) -> Result<bool>;
 
@@ -84,6 +87,33 @@ pub trait Graph {
 
     /// Appends up to `count` ids of relationships above `after`, ascending.
     fn relationships(&self, after: Option<i64>, count: usize, to: &mut Vec<i64>) -> Result<()>;
+
+    /// Calls `each` with the source, the target and a property of every relationship of a type, or
+    /// of all: null where the property is missing, and where none is asked for. `each` asks nothing
+    /// of the graph. Ends may be ids without a node.
+    fn each_relationship(
+        &self,
+        kind: Option<&str>,
+        key: Option<&str>,
+        each: &mut dyn FnMut(i64, i64, &Value) -> Result<()>,
+    ) -> Result<()> {
+        let mut ids = Vec::new();
+        loop {
+            let after = ids.last().copied();
+            ids.clear();
+            self.relationships(after, ID_BATCH, &mut ids)?;
+            for id in &ids {
+                let Some(found) = self.relationship(*id)? else { continue };
+                if kind.is_none_or(|kind| *found.kind == *kind) {
+                    let value = key.and_then(|key| found.properties.get(key));
+                    each(found.source, found.target, value.unwrap_or(&Value::Null))?;
+                }
+            }
+            if ids.len() < ID_BATCH {
+                return Ok(());
+            }
+        }
+    }
 
     /// An estimate of the number of nodes, of those with a label where one is given; exact below
     /// 1,000.

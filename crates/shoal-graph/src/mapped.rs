@@ -4,6 +4,7 @@
 //! without rowids are numbered in the order of their keys, for one query. A relationship's type is
 //! the first label of its table. Edges whose nodes are not there match nothing.
 
+mod edges;
 mod keys;
 mod rows;
 
@@ -20,12 +21,13 @@ use crate::pgq::definition::{ElementTable, MappedGraph};
 use crate::pgq::elements::quoted;
 use crate::source::{ConnectionSource, Source, failed};
 use crate::value::{Map, Value};
+use edges::EndOf;
 pub(crate) use keys::KnownKeys;
 use rows::{Inner, Kind, columns_of, node_at, parts};
 
 /// A graph over tables of a connection's database.
 pub struct TablesGraph<S = ConnectionSource> {
-    graph: MappedGraph,
+    graph: Arc<MappedGraph>,
     inner: RefCell<Inner<S>>,
 }
 
@@ -39,7 +41,7 @@ impl TablesGraph {
         let Some(graph) = found else {
             return Err(Error::storage(format!("no such property graph: {name}")));
         };
-        Ok(TablesGraph::over(ConnectionSource::new(connection), graph))
+        Ok(TablesGraph::over(ConnectionSource::new(connection), Arc::new(graph)))
     }
 
     /// Lends the connection between queries.
@@ -49,7 +51,7 @@ impl TablesGraph {
 }
 
 impl<S> TablesGraph<S> {
-    pub(crate) fn over(source: S, graph: MappedGraph) -> TablesGraph<S> {
+    pub(crate) fn over(source: S, graph: Arc<MappedGraph>) -> TablesGraph<S> {
         let inner = Inner {
             source,
             nodes: Kept::default(),
@@ -207,7 +209,7 @@ impl<S: Source> Graph for TablesGraph<S> {
             return Ok(false);
         }
         for kind in self.labelled(label) {
-            let Some(column) = kind.table.property(key) else { continue };
+            let Some(column) = kind.table.column(key) else { continue };
             let inner = &mut *self.inner.borrow_mut();
             let sql = format!(
                 "SELECT {} FROM {} WHERE {} = ?1",
@@ -231,8 +233,11 @@ impl<S: Source> Graph for TablesGraph<S> {
     fn has_index(&self, label: Option<&str>, key: &str) -> Result<bool> {
         let mut has_any = false;
         for kind in self.labelled(label) {
-            let Some(column) = kind.table.property(key) else { continue };
+            if kind.table.property(key).is_none() {
+                continue;
+            }
             has_any = true;
+            let Some(column) = kind.table.column(key) else { return Ok(false) };
             if !kind.table.facts.indexed.iter().any(|indexed| indexed == column) {
                 return Ok(false);
             }
@@ -295,6 +300,27 @@ impl<S: Source> Graph for TablesGraph<S> {
     fn relationships(&self, after: Option<i64>, count: usize, to: &mut Vec<i64>) -> Result<()> {
         let kinds = (0..self.graph.edges.len()).filter_map(|place| self.edge_kind(place));
         self.scan(kinds, after, count, to)
+    }
+
+    fn each_relationship(
+        &self,
+        kind: Option<&str>,
+        key: Option<&str>,
+        each: &mut dyn FnMut(i64, i64, &Value) -> Result<()>,
+    ) -> Result<()> {
+        for (at, edge) in self.graph.edges.iter().enumerate() {
+            let is_wanted = kind.is_none_or(|kind| kind == Self::type_of(&edge.element));
+            if let (Some(kind), true) = (self.edge_kind(at), is_wanted) {
+                let ends = (self.node_kind(edge.source.vertex), self.node_kind(edge.target.vertex));
+                let (Some(source), Some(target)) = ends else { continue };
+                let ends = (
+                    EndOf { end: &edge.source, node: source },
+                    EndOf { end: &edge.target, node: target },
+                );
+                self.inner.borrow_mut().each_edge(kind, ends, key, each)?;
+            }
+        }
+        Ok(())
     }
 
     fn estimate(&self, label: Option<&str>) -> Result<u64> {

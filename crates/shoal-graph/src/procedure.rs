@@ -63,6 +63,14 @@ pub trait Bounds {
     /// The query's time is over.
     fn tick(&self) -> Result<()>;
 
+    /// Looks at the time at once, where [`Bounds::tick`] may look every so many steps.
+    ///
+    /// # Errors
+    /// The query's time is over.
+    fn check(&self) -> Result<()> {
+        self.tick()
+    }
+
     /// Counts bytes held until the procedure returns, its rows among them.
     ///
     /// # Errors

@@ -317,6 +317,33 @@ impl<S: Source> Graph for SqliteGraph<S> {
         })
     }
 
+    fn each_relationship(
+        &self,
+        kind: Option<&str>,
+        key: Option<&str>,
+        each: &mut dyn FnMut(i64, i64, &Value) -> Result<()>,
+    ) -> Result<()> {
+        let inner = &mut *self.inner.borrow_mut();
+        if !inner.has_tables {
+            return Ok(());
+        }
+        // Without a property, the index by source answers.
+        let shown = if key.is_some() { ", id, properties" } else { "" };
+        let (filter, arguments) = match kind {
+            Some(kind) => (" WHERE type = ?1", vec![Sql::text(kind)]),
+            None => ("", Vec::new()),
+        };
+        let sql = format!("SELECT source, target{shown} FROM _graph_edge{filter}");
+        inner.rows(&sql, &arguments, |row| {
+            let (source, target) = (integer(&row[0])?, integer(&row[1])?);
+            let (Some(key), [_, _, id, json]) = (key, row) else {
+                return each(source, target, &Value::Null);
+            };
+            let map = properties(json, "relationship", integer(id)?)?;
+            each(source, target, map.get(key).unwrap_or(&Value::Null))
+        })
+    }
+
     fn estimate(&self, label: Option<&str>) -> Result<u64> {
         let inner = &mut *self.inner.borrow_mut();
         if !inner.has_tables {

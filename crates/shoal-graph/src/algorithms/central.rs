@@ -1,6 +1,9 @@
 //! How central nodes are: PageRank, betweenness, triangles, clustering.
 
+use std::ops::Range;
+
 use super::Snapshot;
+use super::blocks::{Tick, each_block};
 use crate::error::Result;
 use crate::procedure::Bounds;
 
@@ -30,7 +33,7 @@ pub(super) fn page_rank(
         let mut has_changed = false;
         for (at, score) in scores.iter_mut().enumerate() {
             bounds.tick()?;
-            let sum: f64 = snapshot.incoming(at).iter().map(|from| given[*from as usize]).sum();
+            let sum = gathered(&given, snapshot.incoming(at));
             let next = base + damping * sum;
             has_changed |= next != *score;
             *score = next;
@@ -42,49 +45,81 @@ pub(super) fn page_rank(
     Ok(scores)
 }
 
+/// The sum of values in some places, as four sums that do not wait for each other.
+fn gathered(values: &[f64], places: &[u32]) -> f64 {
+    let (fours, rest) = places.as_chunks::<4>();
+    let mut sums = [0.0; 4];
+    for four in fours {
+        for (sum, place) in sums.iter_mut().zip(four) {
+            *sum += values[*place as usize];
+        }
+    }
+    let rest: f64 = rest.iter().map(|place| values[*place as usize]).sum();
+    (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
+}
+
 /// Betweenness, by Brandes' algorithm: ends left out, not normalised, parallel relationships paths
 /// of their own.
 pub(super) fn betweenness(snapshot: &Snapshot, bounds: &dyn Bounds) -> Result<Vec<f64>> {
     let count = snapshot.len();
-    bounds.keep(40 * count)?;
+    let block = count.div_ceil(BLOCKS);
+    let blocks = count.div_ceil(block.max(1));
+    bounds.keep((blocks * 8 + rayon::current_num_threads() * 24) * count)?;
+    let parts = each_block(snapshot, block, bounds, |starts, tick| shares(snapshot, starts, tick))?;
     let mut scores = vec![0.0; count];
-    let (mut depths, mut ways, mut shares) =
-        (vec![u32::MAX; count], vec![0.0_f64; count], vec![0.0_f64; count]);
-    let mut order: Vec<usize> = Vec::with_capacity(count);
-    for start in 0..count {
+    for part in parts {
+        scores.iter_mut().zip(part).for_each(|(score, share)| *score += share);
+    }
+    Ok(scores)
+}
+
+/// Blocks of starts, each with scores of its own.
+const BLOCKS: usize = 32;
+
+/// The shares of the shortest paths from some nodes.
+fn shares(snapshot: &Snapshot, starts: Range<usize>, tick: &mut Tick<'_>) -> Result<Vec<f64>> {
+    let count = snapshot.len();
+    let mut scores = vec![0.0; count];
+    let mut depths = vec![u32::MAX; count];
+    // The number of shortest paths to a node; then the share of each that goes through the node.
+    let (mut ways, mut through) = (vec![0.0_f64; count], vec![0.0_f64; count]);
+    let mut order: Vec<u32> = Vec::with_capacity(count);
+    for start in starts {
         for at in order.drain(..) {
-            depths[at] = u32::MAX;
-            ways[at] = 0.0;
-            shares[at] = 0.0;
+            depths[at as usize] = u32::MAX;
+            ways[at as usize] = 0.0;
         }
         depths[start] = 0;
         ways[start] = 1.0;
-        order.push(start);
+        order.push(start as u32);
         let mut next = 0;
         while let Some(&at) = order.get(next) {
             next += 1;
-            bounds.tick()?;
-            for &other in snapshot.outgoing(at) {
-                let other = other as usize;
-                if depths[other] == u32::MAX {
-                    depths[other] = depths[at] + 1;
+            tick()?;
+            let (depth, count) = (depths[at as usize] + 1, ways[at as usize]);
+            for &other in snapshot.outgoing(at as usize) {
+                let known = &mut depths[other as usize];
+                if *known == u32::MAX {
+                    *known = depth;
                     order.push(other);
                 }
-                if depths[other] == depths[at] + 1 {
-                    ways[other] += ways[at];
+                if *known == depth {
+                    ways[other as usize] += count;
                 }
             }
         }
         for &at in order.iter().rev() {
-            bounds.tick()?;
-            for &other in snapshot.outgoing(at) {
-                let other = other as usize;
-                if depths[other] == depths[at] + 1 {
-                    shares[at] += ways[at] / ways[other] * (1.0 + shares[other]);
-                }
-            }
-            if at != start {
-                scores[at] += shares[at];
+            tick()?;
+            let depth = depths[at as usize] + 1;
+            let onwards = snapshot.outgoing(at as usize).iter();
+            let sum: f64 = onwards
+                .filter(|other| depths[**other as usize] == depth)
+                .map(|other| through[*other as usize])
+                .sum();
+            let share = ways[at as usize] * sum;
+            through[at as usize] = (1.0 + share) / ways[at as usize];
+            if at as usize != start {
+                scores[at as usize] += share;
             }
         }
     }

@@ -3,13 +3,13 @@
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
-use crate::graph::{Edge, Graph, Side};
+use crate::graph::Graph;
 use crate::procedure::Bounds;
 use crate::value::Value;
 
 /// The way in which relationships are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(crate) enum Direction {
     /// From source to target.
     Outgoing,
     /// From target to source.
@@ -20,7 +20,7 @@ pub(super) enum Direction {
 
 /// The part of a graph that an algorithm runs on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Selection<'s> {
+pub(crate) struct Selection<'s> {
     /// The label of the nodes; nothing takes all nodes.
     pub(super) label: Option<&'s str>,
     /// The type of the relationships; nothing takes all types.
@@ -33,7 +33,7 @@ pub(super) struct Selection<'s> {
 
 /// Nodes by place, ascending by id, and their neighbours.
 #[derive(Debug)]
-pub(super) struct Snapshot {
+pub(crate) struct Snapshot {
     ids: Vec<i64>,
     outgoing: Rows,
     /// Relationships against their direction; `outgoing` again where both ways are followed.
@@ -75,15 +75,15 @@ impl Snapshot {
     /// # Errors
     /// What the graph and the bounds raise; a weight that is no number or negative; more than 2^32
     /// nodes.
-    pub(super) fn read(
+    pub(crate) fn read(
         graph: &dyn Graph,
         selection: &Selection<'_>,
         bounds: &dyn Bounds,
     ) -> Result<Snapshot> {
         let mut ids: Vec<i64> = Vec::new();
         loop {
-            // An id, its entry in the map of places, and the start of its row.
-            bounds.keep(COUNT * (8 + 24 + 8))?;
+            // An id, and the starts of its rows.
+            bounds.keep(COUNT * (8 + 16))?;
             bounds.tick()?;
             let before = ids.len();
             graph.nodes(selection.label, ids.last().copied(), COUNT, &mut ids)?;
@@ -94,29 +94,35 @@ impl Snapshot {
         if u32::try_from(ids.len()).is_err() {
             return Err(Error::limit("algorithms run on up to 2^32 nodes"));
         }
-        let places: FxHashMap<i64, u32> =
-            ids.iter().enumerate().map(|(at, id)| (*id, at as u32)).collect();
-        let kinds: Vec<&str> = selection.kind.into_iter().collect();
-        let mut rows = Rows { starts: vec![0], ..Rows::default() };
-        let mut edges: Vec<Edge> = Vec::new();
-        for id in &ids {
-            bounds.tick()?;
-            edges.clear();
-            graph.edges(*id, Side::Outgoing, &kinds, &mut edges)?;
-            bounds.keep(edges.len() * if selection.weight.is_some() { 12 } else { 4 })?;
-            for edge in &edges {
+        let places = Places::of(&ids);
+        bounds.keep(places.bytes())?;
+        // A relationship's place in the list, and in the rows both ways.
+        let edge_bytes = if selection.weight.is_some() { 2 * 24 } else { 2 * 8 };
+        let (mut ends, mut weights) = (Vec::new(), Vec::new());
+        graph.each_relationship(
+            selection.kind,
+            selection.weight,
+            &mut |source, target, value| {
+                bounds.tick()?;
                 // Relationships that leave the selection, or end at no node, lead nowhere.
-                let Some(place) = places.get(&edge.other) else { continue };
-                rows.neighbours.push(*place);
-                if let Some(key) = selection.weight {
-                    bounds.tick()?;
-                    rows.weights.push(weight_of(graph, edge.id, key)?);
+                let (Some(from), Some(to)) = (places.get(source), places.get(target)) else {
+                    return Ok(());
+                };
+                if ends.len().is_multiple_of(COUNT) {
+                    bounds.keep(COUNT * edge_bytes)?;
                 }
-            }
-            rows.starts.push(rows.neighbours.len());
-        }
+                ends.push((from, to));
+                if let Some(key) = selection.weight {
+                    weights.push(weight_of(source, target, key, value)?);
+                }
+                Ok(())
+            },
+        )?;
         drop(places);
-        bounds.keep(rows.bytes() + 8 * ids.len())?;
+        // Sorted by target, then by source: the rows have one order, whatever that of the tables.
+        let back = by_target(&ends, &weights, ids.len());
+        drop((ends, weights));
+        let rows = transposed(&back, ids.len());
         let back = transposed(&rows, ids.len());
         let (outgoing, incoming) = match selection.direction {
             Direction::Outgoing => (rows, Some(back)),
@@ -127,6 +133,12 @@ impl Snapshot {
             }
         };
         Ok(Snapshot { ids, outgoing, incoming })
+    }
+
+    /// The bytes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        let incoming = self.incoming.as_ref().map_or(0, Rows::bytes);
+        8 * self.ids.len() + self.outgoing.bytes() + incoming
     }
 
     /// The number of nodes.
@@ -215,14 +227,14 @@ fn sorted(places: impl Iterator<Item = u32>, without: usize) -> Vec<u32> {
     all
 }
 
-fn weight_of(graph: &dyn Graph, id: i64, key: &str) -> Result<f64> {
-    let found = graph.relationship(id)?;
-    let weight = match found.as_ref().and_then(|found| found.properties.get(key)) {
-        Some(Value::Integer(number)) => *number as f64,
-        Some(Value::Float(number)) => *number,
+fn weight_of(source: i64, target: i64, key: &str, value: &Value) -> Result<f64> {
+    let weight = match value {
+        Value::Integer(number) => *number as f64,
+        Value::Float(number) => *number,
         _ => {
             return Err(Error::value_type(format!(
-                "relationship {id} has no number {key} for its weight"
+                "a relationship from node {source} to node {target} has no number {key} for its \
+                 weight"
             )));
         }
     };
@@ -230,7 +242,76 @@ fn weight_of(graph: &dyn Graph, id: i64, key: &str) -> Result<f64> {
         return Ok(weight);
     }
     let fault = if weight.is_nan() { "no number" } else { "negative" };
-    Err(Error::argument(format!("relationship {id} has the weight {weight}, which is {fault}")))
+    Err(Error::argument(format!(
+        "a relationship from node {source} to node {target} has the weight {weight}, which is \
+         {fault}"
+    )))
+}
+
+/// Relationships by their targets, in the order of the list within each.
+fn by_target(ends: &[(u32, u32)], weights: &[f64], count: usize) -> Rows {
+    let mut starts = vec![0; count + 1];
+    for (_, to) in ends {
+        starts[*to as usize + 1] += 1;
+    }
+    for at in 0..count {
+        starts[at + 1] += starts[at];
+    }
+    let mut next = starts.clone();
+    let mut rows =
+        Rows { starts, neighbours: vec![0; ends.len()], weights: vec![0.0; weights.len()] };
+    for (nth, (from, to)) in ends.iter().enumerate() {
+        let place = &mut next[*to as usize];
+        rows.neighbours[*place] = *from;
+        if let Some(weight) = weights.get(nth) {
+            rows.weights[*place] = *weight;
+        }
+        *place += 1;
+    }
+    rows
+}
+
+/// Places of ids: a table where ids are dense, and else a map.
+enum Places {
+    Dense { first: i64, places: Vec<u32> },
+    Sparse(FxHashMap<i64, u32>),
+}
+
+impl Places {
+    fn of(ids: &[i64]) -> Places {
+        let (Some(first), Some(last)) = (ids.first(), ids.last()) else {
+            return Places::Sparse(FxHashMap::default());
+        };
+        let width = last.checked_sub(*first).and_then(|width| usize::try_from(width).ok());
+        let numbered = ids.iter().zip(0_u32..);
+        match width.filter(|width| *width / 8 < ids.len()) {
+            Some(width) => {
+                let mut places = vec![u32::MAX; width + 1];
+                for (id, place) in numbered {
+                    places[(id - first) as usize] = place;
+                }
+                Places::Dense { first: *first, places }
+            }
+            None => Places::Sparse(numbered.map(|(id, place)| (*id, place)).collect()),
+        }
+    }
+
+    fn get(&self, id: i64) -> Option<u32> {
+        match self {
+            Places::Dense { first, places } => {
+                let at = usize::try_from(id.checked_sub(*first)?).ok()?;
+                places.get(at).copied().filter(|place| *place != u32::MAX)
+            }
+            Places::Sparse(places) => places.get(&id).copied(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Places::Dense { places, .. } => 4 * places.len(),
+            Places::Sparse(places) => 24 * places.len(),
+        }
+    }
 }
 
 /// The same relationships by their targets.

@@ -8,7 +8,7 @@ use shoal_sql::Value as Sql;
 use crate::error::{Error, Result};
 use crate::graph::{NodeData, RelationshipData};
 use crate::kept::Kept;
-use crate::pgq::definition::{EdgeEnd, ElementTable};
+use crate::pgq::definition::{EdgeEnd, ElementTable, Property};
 use crate::pgq::elements::quoted;
 use crate::source::Source;
 use crate::value::{Map, Value};
@@ -35,6 +35,19 @@ pub(super) struct Keys {
     places: FxHashMap<Vec<u8>, i64>,
 }
 
+impl Keys {
+    /// The id of a row by its key.
+    pub(super) fn id(&self, kind: Kind<'_>, key: &[Sql]) -> Result<i64> {
+        match self.places.get(&key_bytes(key)) {
+            Some(&place) => kind.id(place),
+            None => Err(Error::storage(format!(
+                "a row of {} came while the query ran, and has no id in it",
+                kind.table.table
+            ))),
+        }
+    }
+}
+
 /// An element as the statements that ask for it see it.
 #[derive(Clone, Copy)]
 pub(super) struct Kind<'g> {
@@ -55,6 +68,14 @@ impl Kind<'_> {
         }
         let place = i64::try_from(self.place).expect("tables are few");
         Ok((place << ROW_BITS) | row)
+    }
+
+    /// The id of a row of a table with rowids.
+    pub(super) fn id_of_rowid(&self, key: &[Sql]) -> Result<i64> {
+        match key {
+            [Sql::Int(rowid)] => self.id(*rowid),
+            _ => Err(Error::storage(format!("a rowid of {} is no integer", self.table.table))),
+        }
     }
 
     /// The columns of the row's identity: its rowid, or the key.
@@ -139,18 +160,9 @@ impl<S: Source> Inner<S> {
 
     /// The id of a row, from the columns of its identity.
     pub(super) fn id(&mut self, kind: Kind<'_>, key: &[Sql]) -> Result<i64> {
-        match (&kind.table.facts.rowid, key) {
-            (Some(_), [Sql::Int(rowid)]) => kind.id(*rowid),
-            (Some(_), _) => {
-                Err(Error::storage(format!("a rowid of {} is no integer", kind.table.table)))
-            }
-            (None, key) => match self.keys(kind)?.places.get(&key_bytes(key)) {
-                Some(&place) => kind.id(place),
-                None => Err(Error::storage(format!(
-                    "a row of {} came while the query ran, and has no id in it",
-                    kind.table.table
-                ))),
-            },
+        match kind.table.facts.rowid {
+            Some(_) => kind.id_of_rowid(key),
+            None => self.keys(kind)?.id(kind, key),
         }
     }
 
@@ -176,13 +188,13 @@ impl<S: Source> Inner<S> {
     pub(super) fn properties(&mut self, kind: Kind<'_>, row: i64) -> Result<Option<Map>> {
         let Some(key) = self.key(kind, row)? else { return Ok(None) };
         let table = kind.table;
-        let mut wanted: Vec<&(String, String)> = Vec::new();
+        let mut wanted: Vec<&(String, Property)> = Vec::new();
         for pair in table.labels.iter().flat_map(|label| &label.properties) {
             if !wanted.contains(&pair) {
                 wanted.push(pair);
             }
         }
-        let columns: Vec<String> = wanted.iter().map(|(_, column)| quoted(column)).collect();
+        let columns: Vec<String> = wanted.iter().map(|(_, made_of)| made_of.sql("t")).collect();
         let columns = if columns.is_empty() { "1".to_owned() } else { columns.join(", ") };
         let sql = format!(
             "SELECT {columns} FROM {} AS t WHERE {}",
@@ -192,8 +204,8 @@ impl<S: Source> Inner<S> {
         let mut found = None;
         self.source.rows(&sql, &key, &mut |row| {
             let mut map = Map::new();
-            for ((property, column), value) in wanted.iter().zip(row) {
-                let value = value_of(&table.table, column, value)?;
+            for ((property, _), value) in wanted.iter().zip(row) {
+                let value = value_of(&table.table, property, value)?;
                 if !value.is_null() {
                     map.insert(Arc::from(&**property), value);
                 }
@@ -296,9 +308,7 @@ impl<S: Source> Inner<S> {
             if old.get(key) == new.get(key) {
                 continue;
             }
-            let Some(column) = kind.table.property(key) else {
-                return Err(no_property(table, key));
-            };
+            let column = column_for(kind.table, key)?;
             if kind.key_columns().contains(&quoted(column)) {
                 return Err(Error::storage(format!(
                     "property {key} is the key of a row of {table}: SQL changes it, not a query"
@@ -394,15 +404,22 @@ impl<S: Source> Inner<S> {
     }
 }
 
-pub(super) fn no_property(table: &str, key: &str) -> Error {
-    Error::storage(format!("table {table} has no column for property {key}"))
+/// The column that keeps a property.
+fn column_for<'t>(table: &'t ElementTable, key: &str) -> Result<&'t str> {
+    table.column(key).ok_or_else(|| {
+        let table_name = &table.table;
+        Error::storage(match table.property(key) {
+            Some(_) => format!("property {key} of {table_name} is an expression: no query sets it"),
+            None => format!("table {table_name} has no column for property {key}"),
+        })
+    })
 }
 
 /// Columns and values of properties.
 pub(super) fn columns_of(table: &ElementTable, properties: &Map) -> Result<Vec<(String, Sql)>> {
     let mut columns = Vec::new();
     for (key, value) in properties {
-        let Some(column) = table.property(key) else { return Err(no_property(&table.table, key)) };
+        let column = column_for(table, key)?;
         columns.push((column.to_owned(), sql_of(&table.table, key, value)?));
     }
     Ok(columns)

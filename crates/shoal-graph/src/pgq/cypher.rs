@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use shoal_sql::{Clause, Connection, Error, ModuleContext, TableFunction, Value as Sql};
 
 use super::elements::{DEFAULT_GRAPH, literal, quoted};
-use super::named::{NamedGraph, refused};
+use super::named::{Definitions, NamedGraph, refused};
 use super::words::{Kind, Words, at_place};
 use crate::algorithms::Algorithms;
 use crate::graph::Graph;
@@ -87,14 +87,19 @@ impl super::words::Word<'_> {
 /// The table-valued function `cypher_rows(query, parameters, graph)`.
 pub(super) fn function() -> TableFunction {
     let arguments = ["query", "parameters", "graph"];
-    TableFunction::new("cypher_rows", &["row"], &arguments, |given, context| {
-        let rows = rows(given, context)?;
+    let definitions = Definitions::default();
+    TableFunction::new("cypher_rows", &["row"], &arguments, move |given, context| {
+        let rows = rows(&definitions, given, context)?;
         Ok(rows.into_iter().map(|row| Ok::<_, Error>(vec![row.into()])))
     })
     .reads_databases()
 }
 
-fn rows(given: &[Option<Sql>], context: &ModuleContext<'_>) -> Result<Vec<String>, Error> {
+fn rows(
+    definitions: &Definitions,
+    given: &[Option<Sql>],
+    context: &ModuleContext<'_>,
+) -> Result<Vec<String>, Error> {
     let text = |at: usize| match given.get(at) {
         Some(Some(Sql::Text(bytes))) => Ok(Some(String::from_utf8_lossy(bytes).into_owned())),
         Some(None | Some(Sql::Null)) | None => Ok(None),
@@ -110,7 +115,7 @@ fn rows(given: &[Option<Sql>], context: &ModuleContext<'_>) -> Result<Vec<String
         None => Map::new(),
     };
     let name = text(2)?.unwrap_or_else(|| DEFAULT_GRAPH.to_owned());
-    let graph = NamedGraph::find(&name, context)?;
+    let graph = NamedGraph::find(definitions, &name, context)?;
     run(graph.graph(), &query, &parameters, context)
 }
 

@@ -13,6 +13,7 @@
 
 use shoal_sql::{Connection, Error, Value};
 
+use super::computed::Computed;
 use super::elements::quoted;
 use super::tables::{ColumnNames, Reads, TableFacts, table_facts};
 use super::words::{Words, at_place};
@@ -58,8 +59,22 @@ pub(super) struct WrittenEnd {
 pub(super) enum Properties {
     /// All columns but some.
     All(Vec<String>),
-    /// Columns, and the names of the properties.
-    Listed(Vec<(String, String)>),
+    /// Columns and expressions, and the names of the properties.
+    Listed(Vec<(WrittenProperty, String)>),
+}
+
+#[derive(Debug)]
+pub(super) enum WrittenProperty {
+    Column(String),
+    Computed(WrittenComputed),
+}
+
+/// An expression as written, until the columns of its table are known.
+#[derive(Debug)]
+pub(super) struct WrittenComputed {
+    text: String,
+    place: usize,
+    pub(super) made: Option<Computed>,
 }
 
 /// True for a text that [`parse`] reads as a statement, or refuses.
@@ -252,12 +267,25 @@ fn properties(words: &mut Words<'_>) -> Result<Option<Properties>, Error> {
     }
     let mut listed = Vec::new();
     list(words, |words| {
-        let column = words.expect_name("a column")?;
-        let property = match words.take("AS") {
-            true => words.expect_name("a property")?,
-            false => column.clone(),
+        let expression = words.expression(&["AS"], true)?;
+        let column = match &*expression {
+            [one] => one.name(),
+            _ => None,
         };
-        listed.push((column, property));
+        let property = match (words.take("AS"), &column) {
+            (true, _) => words.expect_name("a property")?,
+            (false, Some(column)) => column.clone(),
+            (false, None) => return Err(words.unexpected("AS and a name for the property")),
+        };
+        let made_of = match column {
+            Some(column) => WrittenProperty::Column(column),
+            None => WrittenProperty::Computed(WrittenComputed {
+                text: words.text_of(&expression).to_owned(),
+                place: expression[0].start,
+                made: None,
+            }),
+        };
+        listed.push((made_of, property));
         Ok(())
     })?;
     Ok(Some(Properties::Listed(listed)))
@@ -283,11 +311,28 @@ pub(crate) struct ElementTable {
     pub(crate) is_default: bool,
 }
 
-/// A label, and the property and column of each of its properties.
+/// A label, and its properties by name.
 #[derive(Clone, Debug)]
 pub(crate) struct Label {
     pub(crate) name: String,
-    pub(crate) properties: Vec<(String, String)>,
+    pub(crate) properties: Vec<(String, Property)>,
+}
+
+/// The value of a property of a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Property {
+    Column(String),
+    Computed(Computed),
+}
+
+impl Property {
+    /// The value in the row of an alias.
+    pub(crate) fn sql(&self, alias: &str) -> String {
+        match self {
+            Property::Column(column) => format!("{}.{}", quoted(alias), quoted(column)),
+            Property::Computed(computed) => computed.sql(alias),
+        }
+    }
 }
 
 /// A table of edges.
@@ -307,10 +352,18 @@ pub(crate) struct EdgeEnd {
 }
 
 impl ElementTable {
-    /// The column of a property; `None` where the table has none of the name.
-    pub(crate) fn property(&self, name: &str) -> Option<&str> {
+    /// A property; `None` where the table has none of the name.
+    pub(crate) fn property(&self, name: &str) -> Option<&Property> {
         let mut all = self.labels.iter().flat_map(|label| &label.properties);
-        all.find(|(property, _)| property.eq_ignore_ascii_case(name)).map(|(_, column)| &**column)
+        all.find(|(property, _)| property.eq_ignore_ascii_case(name)).map(|(_, made_of)| made_of)
+    }
+
+    /// The column of a property; `None` where the table has none of the name, and for expressions.
+    pub(crate) fn column(&self, name: &str) -> Option<&str> {
+        match self.property(name)? {
+            Property::Column(column) => Some(column),
+            Property::Computed(_) => None,
+        }
     }
 
     pub(crate) fn has_label(&self, name: &str) -> bool {
@@ -366,32 +419,89 @@ fn element(
         let properties = match properties {
             Properties::Listed(listed) => {
                 let mut properties = Vec::new();
-                for (column, property) in listed {
-                    let found = columns(graph, table, &facts, std::slice::from_ref(column), place)?;
-                    properties.extend(found.into_iter().map(|column| (property.clone(), column)));
+                for (made_of, property) in listed {
+                    let made_of = match made_of {
+                        WrittenProperty::Column(column) => {
+                            let column = std::slice::from_ref(column);
+                            let found = columns(graph, table, &facts, column, place)?;
+                            found.into_iter().map(Property::Column).collect()
+                        }
+                        WrittenProperty::Computed(written) => {
+                            vec![Property::Computed(written.of(table, &name, &facts)?)]
+                        }
+                    };
+                    let made_of: Vec<Property> = made_of;
+                    properties.extend(made_of.into_iter().map(|it| (property.clone(), it)));
                 }
                 properties
             }
             Properties::All(except) => {
                 let except = columns(graph, table, &facts, except, place)?;
                 let all = facts.columns.iter().filter(|column| !except.contains(column));
-                all.map(|column| (column.clone(), column.clone())).collect()
+                all.map(|column| (column.clone(), Property::Column(column.clone()))).collect()
             }
         };
         let label = label.clone().unwrap_or_else(|| name.clone());
         labels.push(Label { name: label, properties });
     }
-    let mut seen: Vec<&(String, String)> = Vec::new();
+    let mut seen: Vec<&(String, Property)> = Vec::new();
     for pair in labels.iter().flat_map(|label| &label.properties) {
         let other = seen.iter().find(|it| it.0.eq_ignore_ascii_case(&pair.0));
         if other.is_some_and(|other| other.1 != pair.1) {
-            let why = format!("graph {graph}: property {} of {table} is of two columns", pair.0);
+            let why = format!("graph {graph}: property {} of {table} has two meanings", pair.0);
             return Err(at_place(&why, place));
         }
         seen.push(pair);
     }
     names.push(name);
     Ok(ElementTable { table: table.clone(), facts, key, labels, is_default: false })
+}
+
+impl WrittenComputed {
+    /// The expression over the columns of a table.
+    fn of(&self, table: &str, name: &str, facts: &TableFacts) -> Result<Computed, Error> {
+        if let Some(made) = &self.made {
+            return Ok(made.clone());
+        }
+        let words = Words::new(&self.text, false)?;
+        Computed::of(words.rest(), &facts.columns, [table, name]).map_err(|error| self.at(error))
+    }
+
+    /// An error about the expression, with its place in the definition.
+    fn at(&self, error: Error) -> Error {
+        match error {
+            Error::Meaning { message, offset } => {
+                Error::Meaning { message, offset: Some(self.place + offset.unwrap_or(0)) }
+            }
+            error => at_place(&error.to_string(), self.place),
+        }
+    }
+}
+
+/// Makes the expressions of a new definition, and prepares each as a condition on its table: only
+/// expressions over a row's columns are one.
+///
+/// # Errors
+/// Unknown functions and columns, aggregates, and the faults of [`Computed::of`].
+fn make_computed(reads: &mut dyn Reads, written: &mut Written) -> Result<(), Error> {
+    let edges = written.edges.iter_mut().map(|(table, ..)| table);
+    for table in written.vertices.iter_mut().chain(edges) {
+        let name = table.alias.clone().unwrap_or_else(|| table.table.clone());
+        let Some(facts) = table_facts(reads, &table.table)? else { continue };
+        for (_, properties) in &mut table.labels {
+            let Properties::Listed(listed) = properties else { continue };
+            for (made_of, _) in listed {
+                let WrittenProperty::Computed(computed) = made_of else { continue };
+                let made = computed.of(&table.table, &name, &facts)?;
+                let (condition, table) = (made.sql("_row"), quoted(&table.table));
+                let sql = format!("SELECT 1 FROM {table} AS _row WHERE {condition} LIMIT 0");
+                let checked = reads.rows(&sql, &[], &mut |_| Ok(()));
+                checked.map_err(|error| at_place(&error.to_string(), computed.place))?;
+                computed.made = Some(made);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Columns of a table, spelled as in its definition.
@@ -495,6 +605,7 @@ pub(super) fn run(connection: &mut Connection, sql: &str) -> Result<(), Error> {
     let mut statement = parse(sql)?;
     let mut view = None;
     if let Statement::Create { graph, .. } = &mut statement {
+        make_computed(connection, graph)?;
         resolve(connection, graph)?;
         view = Some(follow::view_sql(graph));
     }

@@ -53,13 +53,12 @@ pub(super) fn default_graph() -> MappedGraph {
 
 impl ElementTable {
     /// A property of the row of an alias; `None` where the table has none of the name.
-    pub(super) fn property_sql(&self, alias: &str, name: &str) -> Option<String> {
+    pub(crate) fn property_sql(&self, alias: &str, name: &str) -> Option<String> {
         if self.is_default {
             let path = format!("$.\"{}\"", name.replace('"', "\\\""));
             return Some(format!("({}.properties ->> {})", quoted(alias), literal(&path)));
         }
-        let column = self.property(name)?;
-        Some(format!("{}.{}", quoted(alias), quoted(column)))
+        Some(self.property(name)?.sql(alias))
     }
 
     /// The identifier of the row of an alias: the table's place and the row's key.

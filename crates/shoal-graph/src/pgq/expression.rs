@@ -357,7 +357,7 @@ impl<'s> Scope<'s, '_> {
         )))
     }
 
-    fn length(&self, path: &NamedPath) -> String {
+    pub(super) fn length(&self, path: &NamedPath) -> String {
         let fixed = path.parts.iter().filter(|part| matches!(part, Part::Edge(_))).count();
         let mut sum = format!("({fixed}");
         for part in &path.parts {
@@ -369,7 +369,7 @@ impl<'s> Scope<'s, '_> {
         sum
     }
 
-    fn edges(&self, path: &NamedPath) -> String {
+    pub(super) fn edges(&self, path: &NamedPath) -> String {
         let lists = path.parts.iter().map(|part| match part {
             Part::Edge(at) => format!("json_array({})", self.edge_id(*at)),
             Part::Walk(at) => format!("{}.edges", quoted(self.pattern.walk_alias(*at))),
@@ -377,7 +377,7 @@ impl<'s> Scope<'s, '_> {
         joined(lists.collect())
     }
 
-    fn vertices(&self, path: &NamedPath) -> String {
+    pub(super) fn vertices(&self, path: &NamedPath) -> String {
         let mut lists = vec![format!("json_array({})", self.node_id(path.nodes[0]))];
         for (at, part) in path.parts.iter().enumerate() {
             lists.push(match part {
@@ -393,7 +393,7 @@ impl<'s> Scope<'s, '_> {
 }
 
 /// JSON arrays one behind the other.
-fn joined(lists: Vec<String>) -> String {
+pub(super) fn joined(lists: Vec<String>) -> String {
     if let [one] = &*lists {
         return one.clone();
     }

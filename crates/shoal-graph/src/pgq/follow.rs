@@ -3,7 +3,8 @@
 
 use shoal_sql::{Error, Value};
 
-use super::definition::{Properties, Written};
+use super::computed::Computed;
+use super::definition::{Properties, Written, WrittenComputed, WrittenProperty};
 use super::elements::quoted;
 use super::tables::Reads;
 use super::words::Words;
@@ -13,10 +14,12 @@ pub(super) fn view_name(graph: &str) -> String {
     format!("_graph_names_{graph}")
 }
 
-/// The tables of a definition, vertices first, and its columns with the numbers of their tables.
+/// The tables of a definition, vertices first, and its columns and expressions with the numbers of
+/// their tables.
 struct Names<'w> {
     tables: Vec<(&'w mut String, &'w mut Option<String>)>,
     columns: Vec<(usize, &'w mut String)>,
+    computed: Vec<(usize, &'w mut WrittenComputed)>,
 }
 
 fn names(written: &mut Written) -> Names<'_> {
@@ -25,7 +28,7 @@ fn names(written: &mut Written) -> Names<'_> {
         .iter()
         .map(|vertex| vertex.alias.clone().unwrap_or_else(|| vertex.table.clone()))
         .collect();
-    let mut names = Names { tables: Vec::new(), columns: Vec::new() };
+    let mut names = Names { tables: Vec::new(), columns: Vec::new(), computed: Vec::new() };
     let mut ends = Vec::new();
     let edges = written.edges.iter_mut().map(|(table, source, target)| {
         ends.push([source, target]);
@@ -40,7 +43,12 @@ fn names(written: &mut Written) -> Names<'_> {
                     names.columns.extend(except.iter_mut().map(|column| (at, column)));
                 }
                 Properties::Listed(listed) => {
-                    names.columns.extend(listed.iter_mut().map(|(column, _)| (at, column)));
+                    for (made_of, _) in listed {
+                        match made_of {
+                            WrittenProperty::Column(column) => names.columns.push((at, column)),
+                            WrittenProperty::Computed(made) => names.computed.push((at, made)),
+                        }
+                    }
                 }
             }
         }
@@ -62,8 +70,11 @@ fn names(written: &mut Written) -> Names<'_> {
 pub(super) fn view_sql(written: &mut Written) -> String {
     let view = quoted(&view_name(&written.name));
     let names = names(written);
-    let columns: Vec<String> =
+    let mut columns: Vec<String> =
         names.columns.iter().map(|(at, column)| format!("t{at}.{}", quoted(column))).collect();
+    for (at, computed) in &names.computed {
+        columns.extend(computed.made.as_ref().map(|made| made.sql(&format!("t{at}"))));
+    }
     let columns = if columns.is_empty() { "1".to_owned() } else { columns.join(", ") };
     let tables = names.tables.iter().enumerate();
     let tables: Vec<String> =
@@ -86,9 +97,12 @@ pub(super) fn follow(reads: &mut dyn Reads, written: &mut Written) -> Result<(),
         }
         Ok(())
     })?;
-    let Some((tables, columns)) = sql.as_deref().and_then(present) else { return Ok(()) };
+    let Some(Present { tables, columns, computed }) = sql.as_deref().and_then(present) else {
+        return Ok(());
+    };
     let names = names(written);
-    if tables.len() != names.tables.len() || columns.len() != names.columns.len() {
+    let counts = (tables.len(), columns.len(), computed.len());
+    if counts != (names.tables.len(), names.columns.len(), names.computed.len()) {
         return Ok(());
     }
     for ((table, alias), present) in names.tables.into_iter().zip(tables) {
@@ -100,21 +114,37 @@ pub(super) fn follow(reads: &mut dyn Reads, written: &mut Written) -> Result<(),
     for ((_, column), present) in names.columns.into_iter().zip(columns) {
         *column = present;
     }
+    for ((_, computed), present) in names.computed.into_iter().zip(computed) {
+        computed.made = Some(present);
+    }
     Ok(())
 }
 
-/// The tables and columns of a view's text, in its order.
-fn present(sql: &str) -> Option<(Vec<String>, Vec<String>)> {
+/// The tables, columns and expressions that a view names.
+struct Present {
+    tables: Vec<String>,
+    columns: Vec<String>,
+    computed: Vec<Computed>,
+}
+
+/// The names of a view's text, in its order.
+fn present(sql: &str) -> Option<Present> {
     let mut words = Words::new(sql, false).ok()?;
     while !words.take("SELECT") {
         if words.next().text.is_empty() {
             return None;
         }
     }
-    let mut columns = Vec::new();
+    let (mut columns, mut computed) = (Vec::new(), Vec::new());
     loop {
-        let first = words.next();
-        if words.take_sign(".") {
+        let first = words.peek();
+        if first.is_sign("(") {
+            let expression = words.expression(&["FROM"], true).ok()?;
+            let [_, inner @ .., _] = &*expression else { return None };
+            computed.push(Computed::written(inner));
+        } else if words.next().text.is_empty() {
+            return None;
+        } else if words.take_sign(".") {
             columns.push(words.next().name()?);
         } else if first.text != "1" {
             return None;
@@ -130,7 +160,7 @@ fn present(sql: &str) -> Option<(Vec<String>, Vec<String>)> {
         words.expect("AS").ok()?;
         words.next().name()?;
         if !words.take_sign(",") {
-            return Some((tables, columns));
+            return Some(Present { tables, columns, computed });
         }
     }
 }

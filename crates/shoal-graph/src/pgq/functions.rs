@@ -1,25 +1,38 @@
 //! Algorithms and traversals as table-valued functions: `graph_page_rank('map')`,
 //! `graph_traverse('map', 'place/1', '{"depth": 2}')`.
 
+use std::sync::Arc;
+
 use shoal_sql::{Connection, Error, ModuleContext, TableFunction, Value as Sql};
 
 use super::elements::DEFAULT_GRAPH;
-use super::named::{NamedGraph, StatementBounds, refused};
-use crate::algorithms::{ALGORITHMS, Algorithm, Algorithms};
+use super::named::{Definitions, NamedGraph, StatementBounds, refused};
+use crate::algorithms::{
+    ALGORITHMS, Algorithm, Algorithms, Selection, Snapshot, Snapshots, States,
+};
 use crate::json;
 use crate::mapped::KnownKeys;
-use crate::procedure::{Procedures, ValueKind};
+use crate::procedure::ValueKind;
 use crate::traverse::{Policy, Traversal, traverse};
 use crate::value::{Map, Value};
 
 /// Registers the functions.
 pub(super) fn register(connection: &mut Connection) {
-    let algorithms = ALGORITHMS.iter().map(function);
-    for function in algorithms.chain([traverse_function(), context_function()]) {
+    let known = Arc::new(Known::default());
+    let algorithms = ALGORITHMS.iter().map(|algorithm| function(algorithm, Arc::clone(&known)));
+    let walks = [traverse_function(Arc::clone(&known)), context_function(Arc::clone(&known))];
+    for function in algorithms.chain(walks) {
         connection
             .create_table_function(function)
             .expect("the functions of graphs have names, and columns of their own");
     }
+}
+
+/// Kept from call to call.
+#[derive(Debug, Default)]
+struct Known {
+    snapshots: Snapshots,
+    definitions: Definitions,
 }
 
 type Rows = Vec<Vec<Sql>>;
@@ -41,7 +54,7 @@ fn is_node(output: &str) -> bool {
     ["node", "other", "source", "target"].contains(&output)
 }
 
-fn function(algorithm: &'static Algorithm) -> TableFunction {
+fn function(algorithm: &'static Algorithm, known: Arc<Known>) -> TableFunction {
     let mut columns: Vec<String> = Vec::new();
     for output in algorithm.outputs {
         columns.push((*output).to_owned());
@@ -53,8 +66,8 @@ fn function(algorithm: &'static Algorithm) -> TableFunction {
     let mut arguments = vec!["graph"];
     arguments.extend(algorithm.inputs.iter().map(|(name, _)| *name));
     arguments.push("options");
-    TableFunction::new(name_of(algorithm), &columns, &arguments, |given, context| {
-        Ok(rows(algorithm, given, context)?.into_iter().map(Ok::<_, Error>))
+    TableFunction::new(name_of(algorithm), &columns, &arguments, move |given, context| {
+        Ok(rows(algorithm, &known, given, context)?.into_iter().map(Ok::<_, Error>))
     })
     .reads_databases()
 }
@@ -67,9 +80,9 @@ fn text(value: Option<&Option<Sql>>, what: &str) -> Result<Option<String>, Error
     }
 }
 
-fn find<'s>(given: &[Option<Sql>], context: &ModuleContext<'s>) -> Result<NamedGraph<'s>, Error> {
+fn graph_name(given: &[Option<Sql>]) -> Result<String, Error> {
     let name = text(given.first(), "the name of a graph")?;
-    NamedGraph::find(name.as_deref().unwrap_or(DEFAULT_GRAPH), context)
+    Ok(name.unwrap_or_else(|| DEFAULT_GRAPH.to_owned()))
 }
 
 fn object(value: Option<&Option<Sql>>, what: &str) -> Result<Map, Error> {
@@ -82,10 +95,12 @@ fn object(value: Option<&Option<Sql>>, what: &str) -> Result<Map, Error> {
 
 fn rows(
     algorithm: &Algorithm,
+    known: &Known,
     given: &[Option<Sql>],
     context: &ModuleContext<'_>,
 ) -> Result<Rows, Error> {
-    let graph = find(given, context)?;
+    let name = graph_name(given)?;
+    let graph = NamedGraph::find(&known.definitions, &name, context)?;
     let mut args = Vec::new();
     for (at, (name, kind)) in algorithm.inputs.iter().enumerate() {
         let value = given.get(at + 1).and_then(Option::as_ref).unwrap_or(&Sql::Null);
@@ -102,16 +117,25 @@ fn rows(
     args.push(Value::map(object(given.get(algorithm.inputs.len() + 1), "options")?));
     let bounds = StatementBounds::new(context);
     let failed = |error: crate::Error| bounds.error(&error);
-    let found = Algorithms.call(algorithm.name, &args, graph.graph(), &bounds).map_err(failed)?;
-    let mut known = KnownKeys::default();
+    let states: Option<States> = context.states();
+    let read = |selection: &Selection<'_>| {
+        let read = || Snapshot::read(graph.graph(), selection, &bounds);
+        match &states {
+            Some(states) => known.snapshots.of(states, &name, selection, read),
+            None => read().map(Arc::new),
+        }
+    };
+    let found = Algorithms::run(algorithm.name, &args, graph.graph(), &bounds, &read);
+    let found = found.map_err(failed)?;
+    let mut keys_known = KnownKeys::default();
     let mut rows = Vec::with_capacity(found.len());
     for values in found {
         let mut row = Vec::with_capacity(values.len() + 2);
         for value in values {
             match value {
-                Value::Node(id) => row.extend(graph.shown(id, &mut known).map_err(failed)?),
+                Value::Node(id) => row.extend(graph.shown(id, &mut keys_known).map_err(failed)?),
                 Value::List(nodes) => {
-                    row.push(keys(&graph, node_ids(&nodes), &mut known).map_err(failed)?);
+                    row.push(keys(&graph, node_ids(&nodes), &mut keys_known).map_err(failed)?);
                 }
                 Value::Integer(number) => row.push(Sql::Int(number)),
                 Value::Float(number) => row.push(Sql::Real(number)),
@@ -149,7 +173,7 @@ fn keys(
     Ok(Value::List(list.into()).to_json().into())
 }
 
-fn traverse_function() -> TableFunction {
+fn traverse_function(known: Arc<Known>) -> TableFunction {
     let columns = [
         "node",
         "node_label",
@@ -162,8 +186,8 @@ fn traverse_function() -> TableFunction {
         "partial",
         "dangling",
     ];
-    TableFunction::new("graph_traverse", &columns, &ARGUMENTS, |given, context| {
-        let walk = walk(given, context)?;
+    TableFunction::new("graph_traverse", &columns, &ARGUMENTS, move |given, context| {
+        let walk = walk(&known, given, context)?;
         let failed = |error: crate::Error| refused(error.to_string());
         let rows = walk.rows().map_err(failed)?;
         Ok(rows.into_iter().map(Ok::<_, Error>))
@@ -171,10 +195,10 @@ fn traverse_function() -> TableFunction {
     .reads_databases()
 }
 
-fn context_function() -> TableFunction {
+fn context_function(known: Arc<Known>) -> TableFunction {
     let columns = ["text", "tokens", "nodes", "partial"];
-    TableFunction::new("graph_context", &columns, &ARGUMENTS, |given, context| {
-        let walk = walk(given, context)?;
+    TableFunction::new("graph_context", &columns, &ARGUMENTS, move |given, context| {
+        let walk = walk(&known, given, context)?;
         let (text, tokens) =
             walk.found.context(walk.graph.graph()).map_err(|error| refused(error.to_string()))?;
         let count = walk.found.visits.len();
@@ -231,8 +255,12 @@ impl Walked<'_> {
     }
 }
 
-fn walk<'s>(given: &[Option<Sql>], context: &ModuleContext<'s>) -> Result<Walked<'s>, Error> {
-    let graph = find(given, context)?;
+fn walk<'s>(
+    known: &Known,
+    given: &[Option<Sql>],
+    context: &ModuleContext<'s>,
+) -> Result<Walked<'s>, Error> {
+    let graph = NamedGraph::find(&known.definitions, &graph_name(given)?, context)?;
     let Some(Some(start)) = given.get(1) else {
         return Err(refused("a traversal takes a node to start from"));
     };

@@ -10,7 +10,7 @@ use shoal_sql::Error;
 
 use super::definition::{EdgeTable, ElementTable, MappedGraph};
 use super::elements::{Truth, literal, quoted};
-use super::expression::{Scope, Shown};
+use super::expression::{Scope, Shown, joined};
 use super::pattern::{
     Direction, Element, GraphTable, LabelExpr, PathPattern, Repeated, Restrictor, Selector, Step,
 };
@@ -68,6 +68,17 @@ pub(super) struct NamedPath {
     pub(super) parts: Vec<Part>,
 }
 
+/// A list that has no element twice.
+#[derive(Clone, Debug)]
+enum Distinct {
+    /// The edges of paths, one behind the other.
+    Edges(Vec<usize>),
+    /// The nodes of a path.
+    Nodes(usize),
+    /// The nodes of a path, but for the last where it is the first.
+    NodesOfSimple(usize),
+}
+
 /// All patterns of a clause.
 #[derive(Debug, Default)]
 pub(super) struct Pattern<'t> {
@@ -78,6 +89,8 @@ pub(super) struct Pattern<'t> {
     /// Pairs of edges to be different.
     different: Vec<(Part, Part)>,
     different_nodes: Vec<(usize, usize)>,
+    /// Lists of elements without repetitions, where quantified paths are among several steps.
+    distinct: Vec<Distinct>,
     names: BTreeMap<String, ()>,
 }
 
@@ -96,6 +109,9 @@ pub(super) fn query(graph: &MappedGraph, table: &GraphTable<'_>) -> Result<Strin
     let mut pattern = Pattern::default();
     for path in &table.paths {
         pattern.add(graph, path, false)?;
+    }
+    if table.has_different_edges {
+        pattern.require_different_edges();
     }
     let columns: Vec<(&[Word<'_>], String)> =
         table.columns.iter().map(|column| (&*column.words, quoted(&column.name))).collect();
@@ -180,10 +196,8 @@ impl<'t> Pattern<'t> {
     ) -> Result<(), Error> {
         let repeated = path.steps.iter().filter(|step| matches!(step, Step::Repeated(_))).count();
         let is_one_walk = repeated == 1 && path.steps.len() == 1;
-        let is_plain = path.restrictor == Restrictor::Walk && path.selector == Selector::All;
-        if !is_plain && !is_one_walk && (repeated > 0 || path.selector != Selector::All) {
-            let why = "a path prefix is for edges without quantifiers, or for one quantified step \
-                       between two nodes";
+        if !is_one_walk && path.selector != Selector::All {
+            let why = "ANY and SHORTEST are for one quantified step between two nodes";
             return Err(at_place(why, path.place));
         }
         let mut nodes = Vec::new();
@@ -217,10 +231,19 @@ impl<'t> Pattern<'t> {
                 }
             });
         }
-        if !is_one_walk && path.restrictor == Restrictor::Trail {
+        let place = self.paths.len();
+        if repeated > 0 && !is_one_walk {
+            self.distinct.extend(match path.restrictor {
+                Restrictor::Walk => None,
+                Restrictor::Trail => Some(Distinct::Edges(vec![place])),
+                Restrictor::Acyclic => Some(Distinct::Nodes(place)),
+                Restrictor::Simple => Some(Distinct::NodesOfSimple(place)),
+            });
+        } else if path.restrictor == Restrictor::Trail {
             self.different.extend(pairs(&parts));
-        }
-        if !is_one_walk && matches!(path.restrictor, Restrictor::Acyclic | Restrictor::Simple) {
+        } else if !is_one_walk
+            && matches!(path.restrictor, Restrictor::Acyclic | Restrictor::Simple)
+        {
             let last = nodes.len() - 1;
             let is_closed = |(a, b): &(usize, usize)| (*a, *b) == (0, last) && last > 0;
             let places: Vec<usize> = (0..nodes.len()).collect();
@@ -238,6 +261,23 @@ impl<'t> Pattern<'t> {
         let name = path.variable.clone().unwrap_or_default();
         self.paths.push(NamedPath { name, nodes, parts });
         Ok(())
+    }
+
+    /// Leaves out matches with an edge in two paths; each path has no edge twice by itself.
+    fn require_different_edges(&mut self) {
+        if self.walks.is_empty() {
+            for (at, path) in self.paths.iter().enumerate() {
+                for other in &self.paths[at + 1..] {
+                    let pairs = path
+                        .parts
+                        .iter()
+                        .flat_map(|one| other.parts.iter().map(|another| (*one, *another)));
+                    self.different.extend(pairs);
+                }
+            }
+        } else if self.paths.len() > 1 {
+            self.distinct.push(Distinct::Edges((0..self.paths.len()).collect()));
+        }
     }
 
     fn walk(
@@ -452,6 +492,27 @@ impl<'t> Pattern<'t> {
                 true => "0".to_owned(),
                 false => format!("{} <> {}", scope.node_id(*a), scope.node_id(*b)),
             });
+        }
+        for distinct in &self.distinct {
+            let (list, filter) = match distinct {
+                Distinct::Edges(paths) => {
+                    let lists = paths.iter().map(|at| scope.edges(&self.paths[*at])).collect();
+                    (joined(lists), String::new())
+                }
+                Distinct::Nodes(at) => (scope.vertices(&self.paths[*at]), String::new()),
+                Distinct::NodesOfSimple(at) => {
+                    let path = &self.paths[*at];
+                    let (first, last) = (path.nodes[0], path.nodes[path.nodes.len() - 1]);
+                    let length = scope.length(path);
+                    let (first, last) = (scope.node_id(first), scope.node_id(last));
+                    let filter =
+                        format!(" WHERE key < {length} OR {length} = 0 OR {first} <> {last}");
+                    (scope.vertices(path), filter)
+                }
+            };
+            conditions.push(format!(
+                "(SELECT count(*) = count(DISTINCT value) FROM json_each({list}){filter})"
+            ));
         }
         for pair in &self.different {
             let (Part::Edge(a), Part::Edge(b)) = pair else { continue };

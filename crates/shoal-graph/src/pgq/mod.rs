@@ -6,6 +6,7 @@
 //! rest. A path with a quantifier is a call of the table-valued function `graph_walk` (`walk`).
 //! `CYPHER` is the clause of openCypher (`cypher`).
 
+mod computed;
 mod cypher;
 pub(crate) mod definition;
 pub(crate) mod elements;

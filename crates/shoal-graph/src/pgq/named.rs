@@ -2,10 +2,13 @@
 //! `shoal cypher`.
 
 use std::cell::{Cell, RefCell};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use shoal_sql::{Error, ModuleContext, Value as Sql};
 
+use super::definition::MappedGraph;
 use super::elements::DEFAULT_GRAPH;
+use crate::algorithms::States;
 use crate::graph::Graph;
 use crate::mapped::{KnownKeys, TablesGraph};
 use crate::procedure::Bounds;
@@ -15,6 +18,44 @@ use crate::sqlite::SqliteGraph;
 
 pub(super) fn refused(message: impl Into<String>) -> Error {
     Error::of_function(message)
+}
+
+/// Definitions as read in a state of the databases, until somebody commits.
+#[derive(Debug, Default)]
+pub(super) struct Definitions(Mutex<(States, Vec<Arc<MappedGraph>>)>);
+
+impl Definitions {
+    /// The graph of a definition; `None` where there is none of the name.
+    ///
+    /// # Errors
+    /// A definition and a schema in disagreement.
+    fn find(
+        &self,
+        name: &str,
+        context: &ModuleContext<'_>,
+    ) -> Result<Option<Arc<MappedGraph>>, Error> {
+        let mut reads = *context;
+        let Some(states) = context.states() else {
+            return Ok(super::definition::find(&mut reads, name)?.map(Arc::new));
+        };
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        {
+            let mut known = known();
+            if known.0 != states {
+                *known = (states.clone(), Vec::new());
+            }
+            if let Some(graph) = known.1.iter().find(|graph| graph.name.eq_ignore_ascii_case(name))
+            {
+                return Ok(Some(Arc::clone(graph)));
+            }
+        }
+        let found = super::definition::find(&mut reads, name)?.map(Arc::new);
+        let mut known = known();
+        if known.0 == states {
+            known.1.extend(found.clone());
+        }
+        Ok(found)
+    }
 }
 
 /// A graph within a statement.
@@ -28,10 +69,13 @@ impl<'s> NamedGraph<'s> {
     ///
     /// # Errors
     /// No such graph; a definition and a schema in disagreement.
-    pub(super) fn find(name: &str, context: &ModuleContext<'s>) -> Result<NamedGraph<'s>, Error> {
-        let mut reads = *context;
+    pub(super) fn find(
+        definitions: &Definitions,
+        name: &str,
+        context: &ModuleContext<'s>,
+    ) -> Result<NamedGraph<'s>, Error> {
         let source = StatementSource { context: *context };
-        match super::definition::find(&mut reads, name)? {
+        match definitions.find(name, context)? {
             Some(graph) => Ok(NamedGraph::Tables(Box::new(TablesGraph::over(source, graph)))),
             None if name.eq_ignore_ascii_case(DEFAULT_GRAPH) => {
                 Ok(NamedGraph::Own(SqliteGraph::over(source)))
@@ -111,14 +155,18 @@ impl<'c> StatementBounds<'c> {
 impl Bounds for StatementBounds<'_> {
     fn tick(&self) -> crate::Result<()> {
         self.ticks.set(self.ticks.get() + 1);
-        if self.ticks.get().is_multiple_of(1024)
-            && let Err(error) = self.context.check()
-        {
+        match self.ticks.get().is_multiple_of(1024) {
+            true => self.check(),
+            false => Ok(()),
+        }
+    }
+
+    fn check(&self) -> crate::Result<()> {
+        self.context.check().map_err(|error| {
             let told = crate::Error::limit(error.to_string());
             self.stopped.replace(Some(error));
-            return Err(told);
-        }
-        Ok(())
+            told
+        })
     }
 
     fn keep(&self, bytes: usize) -> crate::Result<()> {

@@ -12,6 +12,8 @@ use super::words::{Kind, Word, Words, at_place};
 pub(super) struct GraphTable<'t> {
     pub(super) graph: String,
     pub(super) paths: Vec<PathPattern<'t>>,
+    /// `DIFFERENT EDGES`: no edge twice in a match, in one path or in several.
+    pub(super) has_different_edges: bool,
     pub(super) filter: Option<Vec<Word<'t>>>,
     pub(super) columns: Vec<OutputColumn<'t>>,
     /// Bytes of the clause with its closing parenthesis.
@@ -121,15 +123,28 @@ pub(super) fn parse(text: &str) -> Result<GraphTable<'_>, Error> {
         if !words.take("ELEMENT") {
             words.expect("ELEMENTS")?;
         }
-    } else if words.peek().is("DIFFERENT") {
-        let why = "DIFFERENT EDGES is not supported; TRAIL leaves out paths with an edge twice";
-        return Err(at_place(why, words.peek().start));
+    }
+    let has_different_edges = words.take("DIFFERENT");
+    if has_different_edges && !words.take("EDGE") {
+        words.expect("EDGES")?;
     }
     let mut paths = Vec::new();
     loop {
         paths.push(path(&mut words)?);
         if !words.take_sign(",") {
             break;
+        }
+    }
+    if has_different_edges {
+        let selective = paths.iter().find(|path| path.selector != Selector::All);
+        if let (Some(path), true) = (selective, paths.len() > 1) {
+            let why = "ANY and SHORTEST choose among the paths of one pattern: beside others, \
+                       DIFFERENT EDGES leaves them no choice";
+            return Err(at_place(why, path.place));
+        }
+        // Acyclic and simple paths have no edge twice.
+        for path in paths.iter_mut().filter(|path| path.restrictor == Restrictor::Walk) {
+            path.restrictor = Restrictor::Trail;
         }
     }
     let filter = match words.take("WHERE") {
@@ -148,7 +163,8 @@ pub(super) fn parse(text: &str) -> Result<GraphTable<'_>, Error> {
     words.expect_sign(")")?;
     let close = words.peek();
     words.expect_sign(")")?;
-    Ok(GraphTable { graph, paths, filter, columns, length: close.end() })
+    let length = close.end();
+    Ok(GraphTable { graph, paths, has_different_edges, filter, columns, length })
 }
 
 fn output<'t>(words: &mut Words<'t>) -> Result<OutputColumn<'t>, Error> {

@@ -259,6 +259,27 @@ fn what_does_not_fit_is_refused() {
         ("CREATE PROPERTY GRAPH g VERTEX TABLES (nosuch)", "there is no table nosuch"),
         ("CREATE PROPERTY GRAPH g VERTEX TABLES (person PROPERTIES (age))", "no column age"),
         ("CREATE PROPERTY GRAPH g VERTEX TABLES (person, person)", "two tables person"),
+        ("CREATE PROPERTY GRAPH g VERTEX TABLES (person PROPERTIES (born + 1))", "AS and a name"),
+        (
+            "CREATE PROPERTY GRAPH g VERTEX TABLES (person PROPERTIES (age + 1 AS x))",
+            "no such column",
+        ),
+        (
+            "CREATE PROPERTY GRAPH g VERTEX TABLES (person PROPERTIES (place.city || 'x' AS x))",
+            "its own row",
+        ),
+        (
+            "CREATE PROPERTY GRAPH g VERTEX TABLES (person PROPERTIES (count(born) AS x))",
+            "aggregate",
+        ),
+        (
+            "CREATE PROPERTY GRAPH g VERTEX TABLES (person PROPERTIES (born + ?1 AS x))",
+            "parameters",
+        ),
+        (
+            "CREATE PROPERTY GRAPH g VERTEX TABLES (person PROPERTIES ((SELECT 1) AS x))",
+            "its own row",
+        ),
         (
             "CREATE PROPERTY GRAPH g VERTEX TABLES (person) EDGE TABLES (knows SOURCE person DESTINATION person)",
             "no foreign key",
@@ -375,6 +396,108 @@ fn cypher_asks_tables_and_changes_them() {
     });
 }
 
+#[test]
+fn properties_are_expressions() {
+    let mut connection = social();
+    let sql = "CREATE PROPERTY GRAPH ages VERTEX TABLES (person AS human LABEL human PROPERTIES
+        (id, upper(name) || '!' AS loud, CASE WHEN human.born < 1900 THEN 'old' ELSE CAST(born AS text) END AS age),
+        place PROPERTIES (city || ', ' || \"country\" AS address))
+      EDGE TABLES (knows SOURCE KEY (a) REFERENCES human (id) DESTINATION KEY (b) REFERENCES human (id)
+        PROPERTIES (since - 2000 AS years))";
+    define(&mut connection, sql).unwrap();
+    let asked = "SELECT * FROM GRAPH_TABLE (ages MATCH (a WHERE a.age = 'old')-[k:knows]->(b)
+        COLUMNS (a.loud AS x, b.age AS y, k.years * 2 AS z))";
+    assert_eq!(ask(&mut connection, asked), ["ADA!|1950|12", "ADA!|1950|2"]);
+    let sql = "SELECT * FROM GRAPH_TABLE (ages MATCH (p:place) COLUMNS (p.address))";
+    assert_eq!(ask(&mut connection, sql), ["Lund, se", "Oslo, no", "Voss, no"]);
+    let cypher = "SELECT * FROM CYPHER ('MATCH (a)-[k]->(b {loud: \"CY!\"}) RETURN a.age AS x, k.years AS y',
+        NULL, ages)";
+    assert_eq!(ask(&mut connection, cypher), ["1950|2"]);
+    let sql = "SELECT node, cost FROM graph_shortest_paths('ages', 1, 'years')";
+    assert_eq!(
+        ask(&mut connection, sql),
+        ["1|Real(0.0)", "2|Real(1.0)", "3|Real(3.0)", "4|Real(7.0)"]
+    );
+    // Names within expressions follow the columns, whoever renames them.
+    execute(&mut connection, "ALTER TABLE person RENAME COLUMN born TO \"birth year\"");
+    execute(&mut connection, "ALTER TABLE knows RENAME TO acquaintance");
+    execute(&mut connection, "ALTER TABLE acquaintance RENAME COLUMN since TO \"from\"");
+    assert_eq!(ask(&mut connection, asked), ["ADA!|1950|12", "ADA!|1950|2"]);
+    let graph = crate::TablesGraph::new(connection, "ages").unwrap();
+    let environment = crate::Environment {
+        parameters: &crate::Map::new(),
+        procedures: &crate::Algorithms,
+        now_nanos: 0,
+        seed: 1,
+        is_over: &|| false,
+        memory_max: 1 << 26,
+    };
+    let query = "MATCH (a {id: 1}) SET a.age = 3";
+    let error = crate::run(&graph, query, &environment, &mut |_| Ok(()), &mut |_| Ok(true));
+    let message = error.unwrap_err().to_string();
+    assert!(message.contains("is an expression"), "{message}");
+}
+
+#[test]
+fn algorithms_see_every_change() {
+    let mut connection = social();
+    let sql = "SELECT node, depth FROM graph_bfs('social', 1, '{\"type\": \"knows\"}')";
+    let depths = ["1|0", "2|1", "3|2", "4|3"];
+    for _ in 0..2 {
+        assert_eq!(ask(&mut connection, sql), depths);
+    }
+    // Other parts of the graph are other snapshots.
+    let weighted = "SELECT node, cost FROM graph_shortest_paths('social', 1, 'since', '{\"type\": \"knows\"}')";
+    assert!(ask(&mut connection, weighted).contains(&"2|Real(2001.0)".to_owned()));
+    let back = "SELECT node, depth FROM graph_bfs('social', 1, '{\"type\": \"knows\", \"direction\": \"in\"}')";
+    assert_eq!(ask(&mut connection, back), ["1|0", "2|2", "3|1"]);
+    execute(&mut connection, "INSERT INTO knows VALUES (1, 4, 2010)");
+    assert_eq!(ask(&mut connection, sql), ["1|0", "2|1", "3|2", "4|1"]);
+    // A transaction sees its own changes, and nobody does who took them back.
+    execute(&mut connection, "BEGIN");
+    execute(&mut connection, "DELETE FROM knows WHERE b = 4");
+    assert_eq!(ask(&mut connection, sql), ["1|0", "2|1", "3|2"]);
+    execute(&mut connection, "ROLLBACK");
+    assert_eq!(ask(&mut connection, sql), ["1|0", "2|1", "3|2", "4|1"]);
+    // A table of `temp` hides that of `main`.
+    execute(&mut connection, "CREATE TEMP TABLE knows AS SELECT * FROM main.knows WHERE b = 2");
+    assert_eq!(ask(&mut connection, sql), ["1|0", "2|1"]);
+    execute(&mut connection, "INSERT INTO temp.knows VALUES (2, 4, 0)");
+    assert_eq!(ask(&mut connection, sql), ["1|0", "2|1", "4|2"]);
+    execute(&mut connection, "DROP TABLE temp.knows");
+    assert_eq!(ask(&mut connection, sql), ["1|0", "2|1", "3|2", "4|1"]);
+    let again = SOCIAL.replace("CREATE", "CREATE OR REPLACE").replace("KEY (a)", "KEY (b)");
+    define(&mut connection, &again.replacen("DESTINATION KEY (b)", "DESTINATION KEY (a)", 1))
+        .unwrap();
+    assert_eq!(ask(&mut connection, sql), ["1|0", "2|2", "3|1"]);
+}
+
+#[test]
+fn ends_are_compared_as_in_sql() {
+    let mut connection = connection();
+    for sql in [
+        "CREATE TABLE v(id INTEGER PRIMARY KEY, name TEXT UNIQUE)",
+        "CREATE TABLE e(a, b, w REAL)",
+        "CREATE TABLE n(a TEXT, b TEXT, w REAL)",
+        "INSERT INTO v VALUES (0, 'zero'), (1, 'one'), (2, 'two'), (3, NULL)",
+        // Numbers as texts and reals, NULL, and nodes that are not there.
+        "INSERT INTO e VALUES (0, 1, 1), ('1', 2.0, 2), (2, NULL, 3), (2, 9, 4), (-1, 1, 5), (2, x'33', 6), ('x', 1, 7)",
+        "INSERT INTO n VALUES ('two', 'zero', 8), ('two', 'nobody', 9), (NULL, 'one', 10)",
+    ] {
+        execute(&mut connection, sql);
+    }
+    let sql = "CREATE PROPERTY GRAPH g VERTEX TABLES (v) EDGE TABLES (
+        e SOURCE KEY (a) REFERENCES v (id) DESTINATION KEY (b) REFERENCES v (id),
+        n SOURCE KEY (a) REFERENCES v (name) DESTINATION KEY (b) REFERENCES v (name))";
+    define(&mut connection, sql).unwrap();
+    let sql = "SELECT node, cost FROM graph_shortest_paths('g', 0, 'w')";
+    assert_eq!(ask(&mut connection, sql), ["0|Real(0.0)", "1|Real(1.0)", "2|Real(3.0)"]);
+    let sql = "SELECT node, outgoing, incoming FROM graph_degree('g')";
+    assert_eq!(ask(&mut connection, sql), ["0|1|1", "1|1|1", "2|1|1", "3|0|0"]);
+    let sql = "SELECT * FROM GRAPH_TABLE (g MATCH (x)->(y) COLUMNS (x.id AS x, y.id AS y))";
+    assert_eq!(ask(&mut connection, sql), ["0|1", "1|2", "2|0"]);
+}
+
 /// An edge: its place, its ends.
 type Edges = Vec<(usize, usize)>;
 
@@ -412,14 +535,7 @@ fn naive(edges: &Edges, start: usize, mode: &str, (min, max): (usize, usize)) ->
     };
     let mut found: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (vertices, walked) in walks(edges, start, most) {
-        let closed = vertices.len() > 1 && vertices.first() == vertices.last();
-        let fits = match mode {
-            "TRAIL" => is_set(&walked),
-            "ACYCLIC" => is_set(&vertices),
-            "SIMPLE" => is_set(&vertices[usize::from(closed)..]),
-            _ => true,
-        };
-        if fits && walked.len() >= min && walked.len() <= max {
+        if is_allowed(mode, &vertices, &walked) && walked.len() >= min && walked.len() <= max {
             found.entry(vertices[vertices.len() - 1]).or_default().push(walked.len());
         }
     }
@@ -479,14 +595,15 @@ fn random_graphs_have_the_paths_of_an_enumeration() {
                 _ => format!("KEY (k, {column}) REFERENCES v1"),
             };
             tables.push(format!(
-                "{name} SOURCE {} DESTINATION {} LABEL e",
+                "{name} SOURCE {} DESTINATION {} LABEL e PROPERTIES (a * 10 + {name}.b AS ends)",
                 end(a, "a"),
                 end(b, "b")
             ));
         }
         let sql = format!(
-            "CREATE PROPERTY GRAPH g VERTEX TABLES (v0 LABEL v, v1 LABEL v PROPERTIES (id)) \
-             EDGE TABLES ({})",
+            "CREATE PROPERTY GRAPH g VERTEX TABLES \
+             (v0 LABEL v PROPERTIES (id, CASE WHEN id = 0 THEN 'zero' ELSE id + 1 END AS next), \
+             v1 LABEL v PROPERTIES (id, \"id\" + length(k) AS next)) EDGE TABLES ({})",
             tables.join(", ")
         );
         define(&mut connection, &sql).unwrap();
@@ -557,5 +674,76 @@ fn random_graphs_have_the_paths_of_an_enumeration() {
             columns.join(", ")
         );
         assert_eq!(ask(&mut connection, &sql), wanted, "seed {seed}: {edges:?}: {sql}");
+        several_steps(&mut connection, &edges, start, &mut random);
+        different_edges(&mut connection, &edges);
+    }
+}
+
+/// A prefix over two quantified steps and one of a single edge, beside the enumeration.
+fn several_steps(connection: &mut Connection, edges: &Edges, start: usize, random: &mut Random) {
+    let next = |vertex: usize| match vertex {
+        0 => "zero".to_owned(),
+        vertex => (vertex + 1).to_string(),
+    };
+    for mode in ["", "TRAIL", "ACYCLIC", "SIMPLE"] {
+        let mut bounds = || {
+            let min = random.place(2);
+            (min, min + random.place(2))
+        };
+        let ((a, b), (c, d)) = (bounds(), bounds());
+        let mut wanted = Vec::new();
+        for (vertices, walked) in walks(edges, start, b + 1 + d) {
+            if !is_allowed(mode, &vertices, &walked) {
+                continue;
+            }
+            for before in a..=b {
+                let behind = walked.len().checked_sub(before + 1);
+                if !behind.is_some_and(|behind| (c..=d).contains(&behind)) {
+                    continue;
+                }
+                let sum: usize =
+                    walked[..before].iter().map(|at| edges[*at].0 * 10 + edges[*at].1).sum();
+                let sum = if before == 0 { "NULL".to_owned() } else { sum.to_string() };
+                let (middle, last) = (vertices[before], vertices[vertices.len() - 1]);
+                wanted.push(format!("{middle}|{}|{}|{sum}", next(last), walked.len()));
+            }
+        }
+        wanted.sort();
+        let sql = format!(
+            "SELECT * FROM GRAPH_TABLE (g MATCH p = {mode} (x WHERE x.id = {start})-[e:e]->{{{a},{b}}}(m)\
+             -[:e]->(y)-[:e]->{{{c},{d}}}(z) \
+             COLUMNS (m.id AS m, z.next AS z, path_length(p) AS n, sum(e.ends) AS s))"
+        );
+        assert_eq!(ask(connection, &sql), wanted, "{edges:?}: {sql}");
+    }
+}
+
+fn is_allowed(mode: &str, vertices: &[usize], walked: &[usize]) -> bool {
+    let closed = vertices.len() > 1 && vertices.first() == vertices.last();
+    match mode {
+        "TRAIL" => is_set(walked),
+        "ACYCLIC" => is_set(vertices),
+        "SIMPLE" => is_set(&vertices[usize::from(closed)..]),
+        _ => true,
+    }
+}
+
+/// `DIFFERENT EDGES` over two paths, without quantifiers and with one.
+fn different_edges(connection: &mut Connection, edges: &Edges) {
+    for (quantifier, most) in [("", 1), ("{1,2}", 2)] {
+        let mut wanted = Vec::new();
+        for (first, &(x, y)) in edges.iter().enumerate() {
+            for (vertices, walked) in walks(edges, y, most) {
+                if !walked.is_empty() && is_set(&walked) && !walked.contains(&first) {
+                    wanted.push(format!("{x}|{y}|{}", vertices[vertices.len() - 1]));
+                }
+            }
+        }
+        wanted.sort();
+        let sql = format!(
+            "SELECT * FROM GRAPH_TABLE (g MATCH DIFFERENT EDGES (x)-[:e]->(y), (y)-[f:e]->{quantifier}(z) \
+             COLUMNS (x.id AS x, y.id AS y, z.id AS z))"
+        );
+        assert_eq!(ask(connection, &sql), wanted, "{edges:?}: {sql}");
     }
 }

@@ -113,6 +113,20 @@ impl<'t> Words<'t> {
         word
     }
 
+    /// The words still to come.
+    pub(super) fn rest(&self) -> &[Word<'t>] {
+        &self.all[self.at.min(self.all.len())..]
+    }
+
+    /// The text from the first to the last of some words.
+    pub(super) fn text_of(&self, words: &[Word<'t>]) -> &'t str {
+        match words {
+            [first, .., last] => &self.text[first.start..last.end()],
+            [one] => one.text,
+            [] => "",
+        }
+    }
+
     /// The place of the next word among all.
     pub(super) fn place(&self) -> usize {
         self.at

@@ -7,22 +7,22 @@ pub(crate) const REFUSED: [(&str, ErrorClass, &str); 18] = [
     (
         "MATCH (a:A) CALL algo.shortestPaths(a, 'low') YIELD node RETURN *",
         ErrorClass::ArgumentError,
-        "relationship 1 has the weight -1, which is negative",
+        "a relationship from node 1 to node 2 has the weight -1, which is negative",
     ),
     (
         "MATCH (a:A) CALL algo.shortestPaths(a, 'nan') YIELD node RETURN *",
         ErrorClass::ArgumentError,
-        "relationship 1 has the weight NaN, which is no number",
+        "a relationship from node 1 to node 2 has the weight NaN, which is no number",
     ),
     (
         "MATCH (a:A) CALL algo.shortestPaths(a, 'text') YIELD node RETURN *",
         ErrorClass::TypeError,
-        "relationship 1 has no number text for its weight",
+        "a relationship from node 1 to node 2 has no number text for its weight",
     ),
     (
         "MATCH (a:A) CALL algo.shortestPaths(a, 'none') YIELD node RETURN *",
         ErrorClass::TypeError,
-        "relationship 1 has no number none for its weight",
+        "a relationship from node 1 to node 2 has no number none for its weight",
     ),
     (
         "MATCH (a:A) CALL algo.shortestPaths(a, null) YIELD node RETURN *",

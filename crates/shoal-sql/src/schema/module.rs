@@ -164,6 +164,17 @@ impl ModuleContext<'_> {
         self.session.clock_unix_ms()
     }
 
+    /// The numbers of the states being read, one for each database, `None` for those not read:
+    /// equal numbers are equal states, and a key for whatever a module makes of rows and keeps from
+    /// statement to statement. `None` altogether within a writing transaction, and on a narrowed
+    /// connection, which sees some of a state's rows.
+    pub fn states(&self) -> Option<Vec<Option<u64>>> {
+        match self.schema?.narrowing() {
+            Some(_) => None,
+            None => self.txns.states(),
+        }
+    }
+
     /// The schema of `main`, with the other databases beside; `None` unless
     /// [`Module::reads_schema`] is true.
     pub fn schema(&self) -> Option<&Schema> {

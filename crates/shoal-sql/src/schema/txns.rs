@@ -51,6 +51,22 @@ impl<'t> Txns<'t> {
         }
     }
 
+    /// The numbers of the states read, `main`'s first; `None` where one of them is being written.
+    pub(crate) fn states(self) -> Option<Vec<Option<u64>>> {
+        let state = |txn: &Transaction| (!txn.is_writer()).then(|| txn.state_id());
+        if self.written.is_some() {
+            return None;
+        }
+        let mut states = vec![Some(state(self.main)?)];
+        for beside in self.beside {
+            states.push(match beside {
+                Some(snapshot) => Some(state(snapshot.get())?),
+                None => None,
+            });
+        }
+        Some(states)
+    }
+
     /// The transaction of a database.
     ///
     /// # Errors

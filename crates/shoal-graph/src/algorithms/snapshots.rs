@@ -1,0 +1,81 @@
+//! Snapshots kept from one call to the next, as long as nobody commits.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Snapshot;
+use super::snapshot::{Direction, Selection};
+use crate::error::Result;
+
+/// Bytes of all snapshots kept at most.
+const BYTES_MAX: usize = 1 << 28;
+
+/// The state of a connection's databases that a snapshot is of.
+pub(crate) type States = Vec<Option<u64>>;
+
+/// Snapshots of graphs by name.
+#[derive(Debug, Default)]
+pub(crate) struct Snapshots(Mutex<Vec<Kept>>);
+
+/// A snapshot with everything it depends on.
+#[derive(Debug)]
+struct Kept {
+    states: States,
+    graph: String,
+    label: Option<String>,
+    kind: Option<String>,
+    direction: Direction,
+    weight: Option<String>,
+    snapshot: Arc<Snapshot>,
+}
+
+impl Kept {
+    fn is_of(&self, graph: &str, selection: &Selection<'_>) -> bool {
+        self.graph.eq_ignore_ascii_case(graph)
+            && self.label.as_deref() == selection.label
+            && self.kind.as_deref() == selection.kind
+            && self.direction == selection.direction
+            && self.weight.as_deref() == selection.weight
+    }
+}
+
+impl Snapshots {
+    /// The snapshot of a part of a graph in a state, read by `read` where none is kept. Snapshots
+    /// of other states are forgotten, the oldest ones of this state where all become too large.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub(crate) fn of(
+        &self,
+        states: &States,
+        graph: &str,
+        selection: &Selection<'_>,
+        read: impl FnOnce() -> Result<Snapshot>,
+    ) -> Result<Arc<Snapshot>> {
+        // Nobody is kept waiting by a reading call: two at once read twice.
+        let kept = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        {
+            let mut kept = kept();
+            kept.retain(|kept| kept.states == *states);
+            if let Some(kept) = kept.iter().find(|kept| kept.is_of(graph, selection)) {
+                return Ok(Arc::clone(&kept.snapshot));
+            }
+        }
+        let snapshot = Arc::new(read()?);
+        let mut kept = kept();
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        kept.push(Kept {
+            states: states.clone(),
+            graph: graph.to_owned(),
+            label: owned(selection.label),
+            kind: owned(selection.kind),
+            direction: selection.direction,
+            weight: owned(selection.weight),
+            snapshot: Arc::clone(&snapshot),
+        });
+        let mut bytes: usize = kept.iter().map(|kept| kept.snapshot.bytes()).sum();
+        while bytes > BYTES_MAX {
+            bytes -= kept.remove(0).snapshot.bytes();
+        }
+        Ok(snapshot)
+    }
+}
