@@ -57,13 +57,14 @@ pub use result_code::ResultCode;
 pub use row_walk::RowWalk;
 pub use rows::{Row, Rows};
 pub use schema::{
-    Column, Index, Module, ModuleContext, ModuleRows, NarrowedTable, Object, Operator,
-    OperatorRows, PAST_MODULE, Schema, Table, View,
+    ChangedPages, ConstraintOp, Definition, IndexChoice, IndexConstraint, IndexOrder, IndexRequest,
+    OnConflict, SeenState, ShadowBlob, ShadowRows, ShadowTable, TableModule, TableReads,
+    TableWrites, Taken, VirtualColumn, VirtualCursor, VirtualDefinition, VirtualRow, VirtualTable,
+    VirtualWriter,
 };
 pub use schema::{
-    ConstraintOp, Definition, IndexChoice, IndexConstraint, IndexOrder, IndexRequest, OnConflict,
-    ShadowBlob, ShadowRows, ShadowTable, TableModule, TableReads, TableWrites, Taken,
-    VirtualColumn, VirtualCursor, VirtualDefinition, VirtualRow, VirtualTable, VirtualWriter,
+    Column, Index, Module, ModuleContext, ModuleRows, NarrowedTable, Object, Operator,
+    OperatorRows, PAST_MODULE, Schema, Table, View,
 };
 #[doc(hidden)]
 pub use session::forced::{Forced, ForcedAccess, ForcedCarrier, ForcedChoice, ForcedJoin};

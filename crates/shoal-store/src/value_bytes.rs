@@ -50,6 +50,11 @@ impl ValueBytes {
         self.len == 0
     }
 
+    /// The page with the row, and then the overflow pages as far as they were read.
+    pub fn pages(&self) -> impl Iterator<Item = Pgno> + '_ {
+        std::iter::once(self.leaf).chain(self.chain.iter().copied())
+    }
+
     /// The place in the record of `length` bytes from `offset` of the value.
     fn range(&self, offset: usize, length: usize) -> Result<Range<usize>, Error> {
         match offset.checked_add(length) {

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use shoal_sql::{Error, TableReads};
+use shoal_sql::{Error, SeenState, ShadowBlob, TableReads};
 
 use crate::definition::MetadataType;
 use crate::distance::{Metric, Query};
 use crate::filter::Filter;
 use crate::index::search::IndexState;
 use crate::isa::Isa;
-use crate::shadow::{Block, Metadata, Parts};
+use crate::shadow::{Block, Chunk, Metadata, Parts};
 use crate::vector::Vector;
 
 /// The least bytes of vectors for a search on several cores to be faster than on one.
@@ -122,7 +122,9 @@ fn search_block(
 #[derive(Debug)]
 pub(crate) struct Resident {
     state: u64,
-    pub(crate) blocks: Vec<Block>,
+    seen: SeenState,
+    /// Ascending by chunk.
+    pub(crate) blocks: Vec<Arc<Block>>,
     /// The bytes of the blocks: vectors, rowids and squares.
     pub(crate) bytes: u64,
     /// Columns of metadata asked for so far, by column and block.
@@ -195,19 +197,36 @@ impl Residents {
         if let Some(known) = kept.as_ref().filter(|known| known.state == state) {
             return Ok((known.bytes <= room).then(|| Arc::clone(known)));
         }
-        *kept = None;
-        let (blocks, metadata) = (Vec::new(), Mutex::default());
-        let mut resident = Resident { state, blocks, bytes: 0, metadata };
-        let mut fits = true;
-        parts.each_block(
+        // Chunks whose pages did not change since are those of the last state.
+        let known = match kept.take() {
+            Some(before) => reads.changed_since(&before.seen)?.map(|changed| (before, changed)),
+            None => None,
+        };
+        let still = |chunk: &Chunk, vectors: &ShadowBlob| {
+            let (before, changed) = known.as_ref()?;
+            let at = before.blocks.binary_search_by_key(&chunk.number, |block| block.chunk).ok()?;
+            let block = &before.blocks[at];
+            block.is_still(chunk, vectors, changed).then(|| Arc::clone(block))
+        };
+        let (blocks, metadata, seen) = (Vec::new(), Mutex::default(), reads.seen_state()?);
+        let mut resident = Resident { state, seen, blocks, bytes: 0, metadata };
+        let (mut fits, mut bytes) = (true, Vec::new());
+        parts.each_chunk(
             number,
             reads,
             |_| Ok(true),
-            |mut block| {
-                if query.metric == Metric::Cosine {
-                    block.squares = vec![0.0; block.rowids.len()];
-                    query.squares_of(&block.rows, 0, &mut block.squares);
-                }
+            |chunk, vectors| {
+                let block = match still(&chunk, &vectors) {
+                    Some(block) => block,
+                    None => {
+                        let mut block = parts.block(number, chunk, vectors, &mut bytes, reads)?;
+                        if query.metric == Metric::Cosine {
+                            block.squares = vec![0.0; block.rowids.len()];
+                            query.squares_of(&block.rows, 0, &mut block.squares);
+                        }
+                        Arc::new(block)
+                    }
+                };
                 resident.bytes += block.bytes();
                 resident.blocks.push(block);
                 fits = resident.bytes <= room;
@@ -255,7 +274,7 @@ pub(crate) fn nearest(
     for (place, block) in resident.blocks.iter().enumerate() {
         if filter.wants(&block.partitions) {
             let metadata = |number, kind| resident.metadata(parts, place, (number, kind), reads);
-            asked.push((block, filter.rows(block, metadata)?));
+            asked.push((&**block, filter.rows(block, metadata)?));
         }
     }
     reads.check()?;

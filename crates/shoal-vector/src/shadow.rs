@@ -1,8 +1,11 @@
 //! The shadow tables: names, the statements to make them, and the chunks in them.
 
 use std::fmt::Display;
+use std::sync::OnceLock;
 
-use shoal_sql::{Error, Schema, ShadowBlob, ShadowTable, TableReads, TableWrites, Value, ValueRef};
+use shoal_sql::{
+    ChangedPages, Error, Schema, ShadowBlob, ShadowTable, TableReads, TableWrites, Value, ValueRef,
+};
 
 use crate::definition::{Definition, Kind, MetadataType};
 use crate::distance::Rows;
@@ -401,7 +404,16 @@ impl Metadata {
     }
 }
 
-/// The rows of a chunk, without the free slots.
+/// The rows of a chunk, without the free slots, as its row of `_chunks` tells them.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    pub(crate) number: i64,
+    pub(crate) partitions: Vec<Value>,
+    pub(crate) rowids: Vec<i64>,
+    pub(crate) slots: Vec<u16>,
+}
+
+/// The rows of a chunk with their vectors, without the free slots.
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(crate) chunk: i64,
@@ -412,9 +424,25 @@ pub(crate) struct Block {
     pub(crate) rows: Rows,
     /// The sums of squares of the rows, where the metric wants them.
     pub(crate) squares: Vec<f32>,
+    /// The sum of the rows' digests and their number, once an index asked for them.
+    pub(crate) digest: OnceLock<(u64, u64)>,
+    /// The place of the vectors in the file.
+    vectors: ShadowBlob,
 }
 
 impl Block {
+    /// True where a chunk of a later state has the same rows and vectors.
+    pub(crate) fn is_still(
+        &self,
+        chunk: &Chunk,
+        vectors: &ShadowBlob,
+        changed: &ChangedPages,
+    ) -> bool {
+        (self.chunk, &self.slots, &self.rowids, &self.partitions)
+            == (chunk.number, &chunk.slots, &chunk.rowids, &chunk.partitions)
+            && self.vectors.is_unchanged(vectors, changed)
+    }
+
     /// The bytes in memory, about.
     pub(crate) fn bytes(&self) -> u64 {
         let rows = match &self.rows {
@@ -435,8 +463,26 @@ impl Parts {
         &self,
         number: usize,
         reads: &TableReads<'_>,
-        mut wants: impl FnMut(&[Value]) -> Result<bool, Error>,
+        wants: impl FnMut(&[Value]) -> Result<bool, Error>,
         mut each: impl FnMut(Block) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        let mut bytes = Vec::new();
+        self.each_chunk(number, reads, wants, |chunk, vectors| {
+            each(self.block(number, chunk, vectors, &mut bytes, reads)?)
+        })
+    }
+
+    /// Gives the rows of every chunk, and the place of their vectors in a column, to `each`, until
+    /// `each` says `false`.
+    ///
+    /// # Errors
+    /// Chunks of other lengths than the definition's; errors of `each`.
+    pub(crate) fn each_chunk(
+        &self,
+        number: usize,
+        reads: &TableReads<'_>,
+        mut wants: impl FnMut(&[Value]) -> Result<bool, Error>,
+        mut each: impl FnMut(Chunk, ShadowBlob) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         let size = self.definition.chunk_size;
         let Some((_, column)) = self.definition.vectors().nth(number) else {
@@ -444,7 +490,6 @@ impl Parts {
         };
         let width = column.bytes();
         let mut chunks = reads.rows(&self.chunks)?;
-        let mut vectors = reads.rows(&self.vectors[number])?;
         let at = self.validity_column();
         let mut found = chunks.first()?;
         while found {
@@ -474,30 +519,48 @@ impl Parts {
                 }
                 _ => return Err(wrong("rowids")),
             };
-            let mut rows = Rows::new(column.element);
-            if !vectors.seek(chunk)? {
-                return Err(wrong("vectors"));
-            }
-            match vectors.column(1)? {
-                ValueRef::Blob(bytes) if bytes.len() == size * width => {
-                    if slots.len() == size {
-                        rows.extend(bytes);
-                    } else {
-                        for slot in &slots {
-                            let from = usize::from(*slot) * width;
-                            rows.extend(&bytes[from..from + width]);
-                        }
-                    }
-                }
+            let vectors = match reads.blob(&self.vectors[number], chunk, 1)? {
+                Some(vectors) if vectors.len() == size * width => vectors,
                 _ => return Err(wrong("vectors")),
-            }
-            let squares = Vec::new();
-            if !each(Block { chunk, partitions, rowids, slots, rows, squares })? {
+            };
+            if !each(Chunk { number: chunk, partitions, rowids, slots }, vectors)? {
                 return Ok(());
             }
             found = chunks.next()?;
         }
         Ok(())
+    }
+
+    /// The vectors of a chunk's rows. `bytes` is memory from one call to the next.
+    ///
+    /// # Errors
+    /// Faults of the pages.
+    pub(crate) fn block(
+        &self,
+        number: usize,
+        chunk: Chunk,
+        mut vectors: ShadowBlob,
+        bytes: &mut Vec<u8>,
+        reads: &TableReads<'_>,
+    ) -> Result<Block, Error> {
+        let Some((_, column)) = self.definition.vectors().nth(number) else {
+            return Err(self.corrupt("a vector column is missing"));
+        };
+        let width = column.bytes();
+        bytes.resize(vectors.len(), 0);
+        reads.read_blob(&mut vectors, 0, bytes)?;
+        let Chunk { number: chunk, partitions, rowids, slots } = chunk;
+        let mut rows = Rows::new(column.element);
+        if slots.len() == self.definition.chunk_size {
+            rows.extend(bytes);
+        } else {
+            for slot in &slots {
+                let from = usize::from(*slot) * width;
+                rows.extend(&bytes[from..from + width]);
+            }
+        }
+        let (squares, digest) = (Vec::new(), OnceLock::new());
+        Ok(Block { chunk, partitions, rowids, slots, rows, squares, digest, vectors })
     }
 
     /// The metadata of a block's rows.

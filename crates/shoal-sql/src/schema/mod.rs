@@ -28,12 +28,13 @@ pub(crate) use narrowed::{NarrowedColumn, Narrowing, Writable};
 pub(crate) use row_sample::{RowSample, Rows as SampledRows};
 pub(crate) use table::{Built, build as build_table, build_index, constant_default, view_table};
 pub(crate) use txns::{AttachedSnapshots, Snapshot, Txns};
-pub(crate) use virtual_table::{Connected, Parts, TableModules, VirtualWriters};
 pub use virtual_table::{
-    ConstraintOp, Definition, IndexChoice, IndexConstraint, IndexOrder, IndexRequest, OnConflict,
-    ShadowBlob, ShadowRows, ShadowTable, TableModule, TableReads, TableWrites, Taken,
-    VirtualColumn, VirtualCursor, VirtualDefinition, VirtualRow, VirtualTable, VirtualWriter,
+    ChangedPages, ConstraintOp, Definition, IndexChoice, IndexConstraint, IndexOrder, IndexRequest,
+    OnConflict, SeenState, ShadowBlob, ShadowRows, ShadowTable, TableModule, TableReads,
+    TableWrites, Taken, VirtualColumn, VirtualCursor, VirtualDefinition, VirtualRow, VirtualTable,
+    VirtualWriter,
 };
+pub(crate) use virtual_table::{Connected, Parts, TableModules, VirtualWriters};
 
 use crate::functions::Own;
 use crate::parse::ast;

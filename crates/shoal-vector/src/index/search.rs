@@ -70,7 +70,8 @@ pub(super) fn stamp(
     let add = |a: (u64, u64), b: (u64, u64)| (a.0.wrapping_add(b.0), a.1 + b.1);
     if let Some(resident) = resident {
         let blocks = resident.blocks.par_iter();
-        let sums = blocks.map(|block| of_block(&block.rowids, &block.rows));
+        let sums =
+            blocks.map(|block| *block.digest.get_or_init(|| of_block(&block.rowids, &block.rows)));
         return Ok(sums.reduce(|| (0, 0), add));
     }
     let mut sum = (0, 0);

@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 
 use shoal_store::{Pgno, Transaction};
 
-pub use shadow::{ShadowBlob, ShadowRows, ShadowTable};
+pub use shadow::{ChangedPages, SeenState, ShadowBlob, ShadowRows, ShadowTable};
 pub(crate) use writers::{Parts, VirtualWriters};
 
 use super::{Schema, Snapshot, Table, Txns, view_table};

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
 use shoal_store::{
-    FoundValue, IndexCursor, KeyOrder, Record, TableCursor, Transaction, ValueBytes, encode_record,
+    FoundValue, IndexCursor, KeyOrder, Pgno, Record, TableCursor, Transaction, ValueBytes, Version,
+    encode_record,
 };
 
 use super::{TableReads, TableWrites};
@@ -356,9 +358,43 @@ impl ShadowBlob {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+
+    /// True where the value that `self` was, read as a whole in an earlier state, is still the
+    /// value at `now`: the row is on the same page, and none of the value's pages changed.
+    pub fn is_unchanged(&self, now: &ShadowBlob, changed: &ChangedPages) -> bool {
+        let leaf = |blob: &ShadowBlob| blob.0.pages().next();
+        leaf(self) == leaf(now) && !self.0.pages().any(|page| changed.0.contains(&page))
+    }
 }
 
+/// A state of a database, to ask later for the pages that changed.
+#[derive(Clone, Debug)]
+pub struct SeenState(Version);
+
+/// Pages that commits changed.
+#[derive(Debug)]
+pub struct ChangedPages(FxHashSet<Pgno>);
+
 impl TableReads<'_> {
+    /// The state being read.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] outside of a transaction.
+    pub fn seen_state(&self) -> Result<SeenState, Error> {
+        Ok(SeenState(self.txns.of(self.database)?.version()))
+    }
+
+    /// The pages that commits changed from an earlier state of the same database to the one being
+    /// read; `None` where nobody knows: the states are far apart, or another program committed
+    /// without a write-ahead log.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] outside of a transaction.
+    pub fn changed_since(&self, before: &SeenState) -> Result<Option<ChangedPages>, Error> {
+        let changed = self.txns.of(self.database)?.changed_since(&before.0);
+        Ok(changed.map(|pages| ChangedPages(pages.into_iter().collect())))
+    }
+
     /// The bytes in a column of a row, by the column's place in the definition; `None` for a
     /// missing row, and for values other than texts and blobs. For tables with rowids.
     ///
