@@ -7,8 +7,8 @@
 //!   each list of parameters, or once. `fresh` prepares the statement within the time measured, and
 //!   else the one of the last time is used again. `rows` gives the rows, and else their number.
 //!
-//! An answer is `{"ms": 1.5, "count": 10, "rows": [...]}` or `{"error": "..."}`. The time is that of
-//! the statement with every value of its rows looked at, in this process. Blobs are
+//! An answer is `{"ms": 1.5, "count": 10, "rows": [...]}` or `{"error": "..."}`. The time is
+//! of the statement with every value of its rows looked at, in this process. Blobs are
 //! `{"hex": "..."}` both ways.
 
 use std::collections::HashMap;

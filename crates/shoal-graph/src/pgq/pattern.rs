@@ -119,10 +119,8 @@ pub(super) fn parse(text: &str) -> Result<GraphTable<'_>, Error> {
     let graph = words.expect_name("the name of a graph")?;
     words.take_sign(",");
     words.expect("MATCH")?;
-    if words.take("REPEATABLE") {
-        if !words.take("ELEMENT") {
-            words.expect("ELEMENTS")?;
-        }
+    if words.take("REPEATABLE") && !words.take("ELEMENT") {
+        words.expect("ELEMENTS")?;
     }
     let has_different_edges = words.take("DIFFERENT");
     if has_different_edges && !words.take("EDGE") {
