@@ -411,7 +411,7 @@ impl Connection {
                 let pragma = pragma.clone();
                 let home = pragma.home(&statement.plan.schema)?;
                 self.databases.begin(self.transaction.is_some(), &self.control.watch)?;
-                self.write(home, |_, transaction| {
+                self.write((home, &[]), |_, transaction, _| {
                     pragma.write(transaction).map_err(write::Failure::from)
                 })
                 .map_err(|failure| failure.error)?;
@@ -565,14 +565,26 @@ impl Connection {
         if writers.is_empty() {
             return self.end(MAIN, main);
         }
-        let mut order = Vec::with_capacity(writers.len() + 1);
+        let mut open = Vec::with_capacity(writers.len() + 1);
         if main.is_writer() {
-            order.push((is_in_memory(&self.store), MAIN, main));
+            open.push((MAIN, main));
         }
         for database in writers {
-            let in_memory = is_in_memory(self.databases.store_of(database)?);
-            let open = self.databases.take(database);
-            order.extend(open.map(|transaction| (in_memory, database, transaction)));
+            let transaction = self.databases.take(database);
+            open.extend(transaction.map(|transaction| (database, transaction)));
+        }
+        self.end_several(open)
+    }
+
+    /// As [`Connection::end_all`], of transactions that write.
+    ///
+    /// # Errors
+    /// As [`Connection::end_all`].
+    fn end_several(&mut self, open: Vec<(usize, Transaction)>) -> Result<(), Error> {
+        let mut order = Vec::with_capacity(open.len());
+        for (database, transaction) in open {
+            let in_memory = is_in_memory(self.store_by_number(database)?);
+            order.push((in_memory, database, transaction));
         }
         order.sort_by_key(|(in_memory, database, _)| (*in_memory, *database));
         if self.hooks.refuses_commit() {
@@ -598,15 +610,22 @@ impl Connection {
             return Err(error.into());
         }
         for (database, before) in before {
-            let store = match database {
-                MAIN => &self.store,
-                other => self.databases.store_of(other)?,
-            };
-            if let Ok(after) = store.version() {
+            if let Ok(after) = self.store_by_number(database)?.version() {
                 self.data_versions.own_commit(database, &before, after);
             }
         }
         logs.into_iter().try_for_each(|database| self.told_of_log(database))
+    }
+
+    /// The store of a database.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] for a database no longer attached.
+    fn store_by_number(&self, database: usize) -> Result<&Store, Error> {
+        match database {
+            MAIN => Ok(&self.store),
+            other => self.databases.store_of(other),
+        }
     }
 
     /// Tells the program's hook of a commit to a log.
@@ -766,13 +785,29 @@ impl Connection {
         Ok(())
     }
 
+    /// Refuses to write without SQL to a table that temporary triggers are on.
+    fn refuse_temporary_triggers(&mut self, table: &str) -> Result<(), Error> {
+        if !self.databases.has_temp() {
+            return Ok(());
+        }
+        let schema = self.schema()?;
+        match schema.temporary_triggers(MAIN, table).next() {
+            Some(_) => {
+                let what = format!("writing to table {table}, which has temporary triggers");
+                Err(Error::Unsupported { what, offset: None })
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Opens a table for writing rows without SQL, within the open transaction.
     ///
     /// # Errors
-    /// [`Error::Misuse`] outside a transaction; no such table, and tables not to be written; the
-    /// store's when the transaction may not write.
+    /// [`Error::Misuse`] outside a transaction; no such table, and tables not to be written, with
+    /// triggers among others; the store's when the transaction may not write.
     pub fn table_writer(&mut self, table: &str) -> Result<TableWriter<'_>, Error> {
         self.begin_without_sql("a table writer needs an open transaction")?;
+        self.refuse_temporary_triggers(table)?;
         let transaction = self.transaction.as_mut().expect("writing begins in a transaction");
         let session = self.environment.session(self.counts, &self.control, &self.store);
         let session = self.session.insert(session);
@@ -781,6 +816,7 @@ impl Connection {
         let running = write::Running {
             home,
             transaction,
+            others: &mut [],
             main,
             attached,
             schema,
@@ -862,28 +898,32 @@ impl Connection {
             let (schemas, databases) = (&mut self.schemas, &self.databases);
             prepared_snapshots(schemas, databases, &self.control, statement, (main, None))?;
         }
-        let home = match &statement.plan.compiled {
-            Compiled::Write(plan) => plan.home(),
-            _ => MAIN,
+        let plan = Arc::clone(&statement.plan);
+        let (home, others) = match &plan.compiled {
+            Compiled::Write(plan) => (plan.home(), plan.others()),
+            _ => (MAIN, &[] as &[usize]),
         };
-        self.write(home, |connection, transaction| {
+        self.write((home, others), |connection, transaction, beside| {
             let Connection { schemas, databases, control, environment, outstanding, .. } =
                 connection;
             let (counts, store) = (&mut connection.counts, &connection.store);
             let (kept, scratch) = (&mut connection.session, &mut connection.scratch);
             let open = connection.transaction.as_ref();
-            let main = match home {
-                MAIN => None,
-                _ => Some(attached::current(open, store, &control.watch)?),
+            let written = Written { home, transaction, others: beside };
+            let main = match written.of(MAIN) {
+                Some(_) => None,
+                None => Some(attached::current(open, store, &control.watch)?),
             };
             let main = main.as_ref().map(Snapshot::get);
-            schemas.refresh_main(store, main.unwrap_or(transaction))?;
-            let txns = (main.unwrap_or(transaction), Some((home, &*transaction)));
+            let read = main.or(written.of(MAIN)).unwrap_or(transaction);
+            schemas.refresh_main(store, read)?;
+            let txns = (read, Some(written));
             let attached = prepared_snapshots(schemas, databases, control, statement, txns)?;
             let Compiled::Write(plan) = &statement.plan.compiled else {
                 return Err(Error::Misuse { what: "a statement changed its kind" }.into());
             };
-            if plan.home() != home {
+            let is_held = |other: &usize| beside.iter().any(|(held, _)| held == other);
+            if plan.home() != home || !plan.others().iter().all(is_held) {
                 let what = "the schema changed while the statement began";
                 return Err(Error::Misuse { what }.into());
             }
@@ -892,6 +932,7 @@ impl Connection {
                 home,
                 main,
                 transaction,
+                others: beside,
                 attached: &attached,
                 schema: &statement.plan.schema,
                 session: &session,
@@ -923,46 +964,98 @@ impl Connection {
         .map(|(done, rows)| (done.changes, rows))
     }
 
-    /// Runs `work` in a transaction that may write: the open one, or one of its own.
-    fn write<T>(
-        &mut self,
-        home: usize,
-        work: impl FnOnce(&mut Connection, &mut Transaction) -> Result<T, write::Failure>,
-    ) -> Result<T, write::Failure> {
-        self.refuse_to_write()?;
-        let own = self.transaction.is_none();
-        let open = match home {
+    /// The transaction of a database taken out to be written in: the open one, or a new one.
+    ///
+    /// # Errors
+    /// The store's; the open one is where it was then.
+    fn take_to_write(&mut self, database: usize) -> Result<Transaction, Error> {
+        let open = match database {
             MAIN => self.transaction.take(),
             other => self.databases.take(other),
         };
-        let mut transaction = match open {
-            Some(mut transaction) => {
-                let mut begun = Ok(());
-                if !transaction.is_writer() {
-                    begun = transaction
-                        .upgrade()
-                        .map_err(Error::from)
-                        .and_then(|()| self.savepoints.begin_writing(home, &mut transaction));
-                }
-                if let Err(error) = begun {
-                    self.put_back(home, transaction);
-                    return Err(error.into());
-                }
-                transaction
+        let Some(mut transaction) = open else {
+            let mut transaction = self.store_by_number(database)?.begin(Mode::Write)?;
+            transaction.set_watch(Some(Arc::clone(&self.control.watch)));
+            return Ok(transaction);
+        };
+        let mut begun = Ok(());
+        if !transaction.is_writer() {
+            begun = transaction
+                .upgrade()
+                .map_err(Error::from)
+                .and_then(|()| self.savepoints.begin_writing(database, &mut transaction));
+        }
+        match begun {
+            Ok(()) => Ok(transaction),
+            Err(error) => {
+                self.put_back(database, transaction);
+                Err(error)
             }
-            None => {
-                let store = match home {
-                    MAIN => &self.store,
-                    other => self.databases.store_of(other)?,
-                };
-                let mut transaction = store.begin(Mode::Write)?;
-                transaction.set_watch(Some(Arc::clone(&self.control.watch)));
-                transaction
+        }
+    }
+
+    /// The same of several databases, one after the other; all or none.
+    fn take_all_to_write(
+        &mut self,
+        own: bool,
+        databases: impl Iterator<Item = usize>,
+        taken: &mut Vec<(usize, Transaction)>,
+    ) -> Result<(), Error> {
+        for database in databases {
+            match self.take_to_write(database) {
+                Ok(transaction) => taken.push((database, transaction)),
+                Err(error) => {
+                    self.put_all_back(own, taken);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts transactions back after a statement in them; ends those that are the statement's `own`.
+    fn put_all_back(&mut self, own: bool, taken: &mut Vec<(usize, Transaction)>) {
+        for (database, transaction) in taken.drain(..) {
+            match own {
+                true => transaction.rollback(),
+                false => self.put_back(database, transaction),
+            }
+        }
+    }
+
+    /// Runs `work` in transactions that may write: the open ones, or some of its own. `work` gets
+    /// the one of `home`, and the `others` in the order of their numbers.
+    fn write<T>(
+        &mut self,
+        (home, others): (usize, &[usize]),
+        work: impl FnOnce(
+            &mut Connection,
+            &mut Transaction,
+            &mut [(usize, Transaction)],
+        ) -> Result<T, write::Failure>,
+    ) -> Result<T, write::Failure> {
+        self.refuse_to_write()?;
+        let own = self.transaction.is_none();
+        // In the order of the numbers, as in SQLite: statements of two programs that write to the
+        // same files do not wait for each other in a circle.
+        let mut beside = Vec::new();
+        let (before, after) = others.split_at(others.partition_point(|other| *other < home));
+        self.take_all_to_write(own, before.iter().copied(), &mut beside)?;
+        let mut transaction = match self.take_to_write(home) {
+            Ok(transaction) => transaction,
+            Err(error) => {
+                self.put_all_back(own, &mut beside);
+                return Err(error.into());
             }
         };
-        let mut result = work(self, &mut transaction);
+        if let Err(error) = self.take_all_to_write(own, after.iter().copied(), &mut beside) {
+            self.put_all_back(own, &mut vec![(home, transaction)]);
+            return Err(error.into());
+        }
+        let mut result = work(self, &mut transaction, &mut beside);
         if !own {
             self.states.changed(home);
+            others.iter().for_each(|database| self.states.changed(*database));
         } else if self.outstanding.is_violated() {
             // The statement's own changes do not count; its triggers' changes do.
             self.counts.total_changes -= self.counts.changes;
@@ -985,17 +1078,26 @@ impl Connection {
             self.transaction = None;
             self.virtual_writers.clear();
             transaction.rollback();
+            self.put_all_back(true, &mut beside);
             // Another connection may give the next schema the number that this one's had.
             self.schemas.forget();
             self.hooks.rolled_back();
             self.tell_ended(false);
         } else if own {
-            if let Err(error) = self.end(home, transaction) {
+            let ended = match beside.is_empty() {
+                true => self.end(home, transaction),
+                false => {
+                    beside.push((home, transaction));
+                    self.end_several(beside)
+                }
+            };
+            if let Err(error) = ended {
                 self.schemas.forget();
                 return Err(error.into());
             }
         } else {
             self.put_back(home, transaction);
+            self.put_all_back(false, &mut beside);
         }
         result
     }
@@ -1058,6 +1160,25 @@ fn meaning(message: &str) -> Error {
     Error::Meaning { message: message.to_owned(), offset: None }
 }
 
+/// The transactions that a statement writes in.
+#[derive(Clone, Copy)]
+struct Written<'t> {
+    home: usize,
+    transaction: &'t Transaction,
+    others: &'t [(usize, Transaction)],
+}
+
+impl<'t> Written<'t> {
+    /// The one of a database.
+    fn of(self, database: usize) -> Option<&'t Transaction> {
+        if database == self.home {
+            return Some(self.transaction);
+        }
+        let mut others = self.others.iter();
+        others.find(|(other, _)| *other == database).map(|(_, transaction)| transaction)
+    }
+}
+
 /// Plans a statement again if a schema that it depends on changed, and begins to read the attached
 /// databases that it reads. `main`'s schema is known to be that of its transaction.
 fn prepared_snapshots<'c>(
@@ -1065,7 +1186,7 @@ fn prepared_snapshots<'c>(
     databases: &'c Databases,
     control: &Control,
     statement: &mut Statement,
-    (main, written): (&Transaction, Option<(usize, &Transaction)>),
+    (main, written): (&Transaction, Option<Written<'_>>),
 ) -> Result<AttachedSnapshots<'c>, Error> {
     let mut snapshots: AttachedSnapshots<'c> = databases.places().map(|_| None).collect();
     loop {
@@ -1073,17 +1194,15 @@ fn prepared_snapshots<'c>(
             // The schema of a database that was attached since has never been read.
             let unknown = !schemas.knows(place);
             let wanted = unknown || statement.plan.compiled.reads(place + BESIDE);
-            match written {
-                Some((home, transaction)) if home == place + BESIDE => {
-                    schemas.refresh(databases, place, transaction)?;
-                }
-                _ if snapshots[place].is_none() && wanted => {
+            match written.and_then(|written| written.of(place + BESIDE)) {
+                Some(transaction) => schemas.refresh(databases, place, transaction)?,
+                None if snapshots[place].is_none() && wanted => {
                     snapshots[place] = databases.snapshot(place, &control.watch)?;
                     if let Some(snapshot) = &snapshots[place] {
                         schemas.refresh(databases, place, snapshot.get())?;
                     }
                 }
-                _ => {}
+                None => {}
             }
         }
         let schema = schemas.combine(databases)?;
@@ -1091,8 +1210,8 @@ fn prepared_snapshots<'c>(
             return Ok(snapshots);
         }
         let mut txns = Txns::new(main, &snapshots);
-        if let Some((home, transaction)) = written {
-            txns = txns.with_written(home, transaction);
+        if let Some(Written { home, transaction, others }) = written {
+            txns = txns.with_others(others).with_written(home, transaction);
         }
         refresh(statement, &schema, txns, control.forced)?;
     }

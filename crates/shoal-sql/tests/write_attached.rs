@@ -4,54 +4,11 @@
 
 mod write_support;
 
-use std::path::Path;
 use std::sync::Arc;
 
-use shoal_sql::Connection;
 use shoal_store::vfs::OsVfs;
 use shoal_store::{Access, Store};
-use write_support::{contents, run_shoal, run_sqlite, show, sqlite};
-
-fn ours(path: &Path) -> Connection {
-    let store = Store::open(Arc::new(OsVfs), path, Access::Create).unwrap();
-    Connection::open(store).unwrap()
-}
-
-/// Runs statements in both, each on files of its own; `DIR` stands for their folder. Fails unless
-/// all outcomes agree, and all files hold the same in the end.
-fn script(statements: &[&str]) {
-    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-    let mut shoal = ours(&folders[0].path().join("main.db"));
-    let peer = sqlite(Some(&folders[1].path().join("main.db")));
-    let mut different = Vec::new();
-    for sql in statements {
-        let text = |place: usize| sql.replace("DIR", folders[place].path().to_str().unwrap());
-        let (got, expect) = (run_shoal(&mut shoal, &text(0)), run_sqlite(&peer, &text(1)));
-        if got != expect {
-            different.push(format!("{sql}\n{}sqlite: {}", show(&got), show(&expect)));
-        }
-        if different.is_empty() {
-            let counts = "SELECT changes(), total_changes(), last_insert_rowid()";
-            let (got, expect) = (run_shoal(&mut shoal, counts), run_sqlite(&peer, counts));
-            assert_eq!(got, expect, "{sql}");
-        }
-    }
-    assert!(different.is_empty(), "{}", different.join("\n"));
-    drop((shoal, peer));
-    for name in ["main.db", "a.db", "b.db"] {
-        let path = |place: usize| folders[place].path().join(name);
-        assert_eq!(path(0).exists(), path(1).exists(), "{name}");
-        if path(0).exists() {
-            let [own, other] = [0, 1].map(|place| {
-                let connection = sqlite(Some(&path(place)));
-                let whole = run_sqlite(&connection, "PRAGMA integrity_check").unwrap();
-                assert_eq!(show(&Ok(whole)), "\"ok\"\n");
-                contents(&connection)
-            });
-            assert_eq!(own, other, "{name}");
-        }
-    }
-}
+use write_support::{on_disk, run_shoal, script_of_files as script, show};
 
 #[test]
 fn rows_and_definitions() {
@@ -298,7 +255,7 @@ fn several_files_in_one_transaction() {
 #[test]
 fn a_busy_file_holds_back_the_others() {
     let folder = tempfile::tempdir().unwrap();
-    let mut connection = ours(&folder.path().join("main.db"));
+    let mut connection = on_disk(&folder.path().join("main.db"));
     let mut run = |sql: &str| run_shoal(&mut connection, sql);
     run("PRAGMA busy_timeout = 0").unwrap();
     let b = folder.path().join("b.db");

@@ -108,6 +108,11 @@ impl Databases {
         });
     }
 
+    /// True once `temp` was made.
+    pub(crate) fn has_temp(&self) -> bool {
+        self.all.first().is_some_and(Option::is_some)
+    }
+
     /// Takes the transaction of a database out, to be written in.
     pub(crate) fn take(&mut self, database: usize) -> Option<Transaction> {
         self.all.get_mut(database - BESIDE)?.as_mut()?.transaction.take()
@@ -352,8 +357,7 @@ impl Schemas {
                 let (name, schema) = (attached.name.clone(), Arc::clone(schema));
                 beside.push(Beside { name, schema });
             }
-            let has_temp = databases.all.first().is_some_and(Option::is_some);
-            let temporary = has_temp.then(|| beside.remove(0).schema);
+            let temporary = databases.has_temp().then(|| beside.remove(0).schema);
             Arc::new(main.with_others(beside, temporary, self.registered.clone()))
         };
         let whole = match &self.entitlement {

@@ -234,7 +234,7 @@ impl Blob<'_> {
         if !*writable {
             return Err(Error::Misuse { what: "a blob opened to read was written to" });
         }
-        let written = connection.write(place.database, |_, transaction| {
+        let written = connection.write((place.database, &[]), |_, transaction, _| {
             transaction.write_value(value, offset, bytes).map_err(write::Failure::from)
         });
         written.map_err(|failure| failure.error)

@@ -15,6 +15,7 @@ impl Connection {
     /// no rowids, and where hooks want to see rows; the store's when the transaction may not write.
     pub fn bulk_loader(&mut self, table: &str) -> Result<BulkLoader<'_>, Error> {
         self.begin_without_sql("a bulk loader needs an open transaction")?;
+        self.refuse_temporary_triggers(table)?;
         let transaction = self.transaction.as_mut().expect("writing begins in a transaction");
         let session = self.environment.session(self.counts, &self.control, &self.store);
         if session.row_hooks().is_some() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use shoal_store::Mode;
 
-use super::{Connection, Statement};
+use super::{Connection, Statement, writers};
 use crate::Error;
 use crate::connection::statement::Compiled;
 use crate::kept::RowKeeper;
@@ -138,45 +138,60 @@ impl Connection {
         Ok(done)
     }
 
-    /// Brings the open transaction to writing.
-    fn begin_to_write(&mut self) -> Result<(), Error> {
+    /// Brings the open transaction to writing in all databases that a statement writes to.
+    fn begin_to_write(&mut self, statement: &Statement) -> Result<(), Error> {
         self.refuse_to_write()?;
-        let Some(mut transaction) = self.transaction.take_if(|open| !open.is_writer()) else {
-            return Ok(());
-        };
-        let begun = transaction
-            .upgrade()
-            .map_err(Error::from)
-            .and_then(|()| self.savepoints.begin_writing(MAIN, &mut transaction));
-        self.transaction = Some(transaction);
-        begun
+        let mut databases = vec![MAIN];
+        if let Compiled::Write(plan) = &statement.plan.compiled {
+            databases.push(plan.home());
+            databases.extend(plan.others());
+        }
+        if databases.iter().any(|database| *database != MAIN) {
+            self.databases.begin(true, &self.control.watch)?;
+        }
+        databases.sort_unstable();
+        databases.dedup();
+        for database in databases {
+            let transaction = self.take_to_write(database)?;
+            self.put_back(database, transaction);
+        }
+        Ok(())
     }
 
     fn execute_kept_within(
         &mut self,
         statement: &mut Statement,
     ) -> Result<Returned, write::Failure> {
-        self.begin_to_write()?;
-        let open = "the transaction of a kept statement is open";
+        self.begin_to_write(statement)?;
         self.ask(|keeper, connection| keeper.begin(connection))?;
         let (moment, moments) = (self.keepers_moment(), self.virtual_moments()?);
-        let savepoint = self.transaction.as_mut().expect(open).savepoint()?;
+        let mut savepoints = Vec::new();
+        for (database, transaction) in writers(&mut self.transaction, &mut self.databases) {
+            savepoints.push((database, transaction.savepoint()?));
+        }
         let done = self.execute_write(statement);
         if self.transaction.is_none() {
             return done;
         }
         let finished = self.ask(|keeper, connection| keeper.finish(connection));
-        let transaction = self.transaction.as_mut().expect(open);
+        for (database, transaction) in writers(&mut self.transaction, &mut self.databases) {
+            let place = savepoints.iter().position(|(marked, _)| *marked == database);
+            let Some((_, savepoint)) = place.map(|place| savepoints.swap_remove(place)) else {
+                continue;
+            };
+            if finished.is_err() {
+                transaction.rollback_to(&savepoint)?;
+                self.states.changed(database);
+            }
+            transaction.release(savepoint)?;
+        }
         if finished.is_err() {
-            transaction.rollback_to(&savepoint)?;
             self.schemas.forget();
-            self.states.changed(MAIN);
             if let Some(keeper) = &self.kept.keeper {
                 keeper.rollback_to(moment);
             }
             self.virtual_writers.rollback_to(None, &moments);
         }
-        self.transaction.as_mut().expect(open).release(savepoint)?;
         self.virtual_writers.release(None, &moments);
         if let Some(keeper) = &self.kept.keeper {
             keeper.release(moment);

@@ -75,7 +75,8 @@ pub(crate) struct Around<'a> {
     pub(crate) is_row: bool,
     /// True while a trigger's program is resolved: `RAISE` is allowed.
     pub(crate) in_trigger: bool,
-    /// The one database of unqualified names, in the program of an attached database's trigger.
+    /// The one database of unqualified names, in the program of a trigger that `temp` does not
+    /// keep.
     pub(crate) home: Option<usize>,
     /// The number of the first parameter of neither the text nor a row.
     pub(crate) next: usize,

@@ -85,7 +85,8 @@ impl<'a> Resolver<'a> {
 
     /// Notes a column of a row at hand.
     pub(super) fn note_given(&self, scope: &ScopeTable<'_>, place: usize, column: &Name) {
-        if let (Some(mut notes), Some(definition)) = (self.notes(), scope.table) {
+        let definition = scope.table.filter(|table| table.database == MAIN);
+        if let (Some(mut notes), Some(definition)) = (self.notes(), definition) {
             notes.column(definition, place, column);
         }
     }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::{Module, Modules, Object, Schema, View};
+use super::{Module, Modules, Object, Schema, Trigger, View};
 use crate::parse::ast::Stmt;
 use crate::parse::parse;
 
@@ -59,6 +59,7 @@ impl Schema {
             by_name: self.by_name.clone(),
             attached,
             temporary,
+            far_triggers: self.far_triggers.clone(),
             registered,
             own: self.own.clone(),
             modules: self.modules.clone(),
@@ -67,6 +68,12 @@ impl Schema {
             narrowing: self.narrowing.clone(),
             temp: std::sync::OnceLock::new(),
         }
+    }
+
+    /// The schema of all databases with `main` and `temp` as an `ALTER TABLE` left them.
+    pub(crate) fn with_changed(&self, main: &Schema, temporary: Schema) -> Schema {
+        let (attached, registered) = (self.attached.clone(), self.registered.clone());
+        main.with_others(attached, Some(Arc::new(temporary)), registered)
     }
 
     /// The same schema with these modules built in.
@@ -135,6 +142,39 @@ impl Schema {
             .map(|(place, beside)| (place + FIRST_ATTACHED, beside.name.as_str(), &*beside.schema));
         let temporary = self.temporary.iter().map(|schema| (TEMP, "temp", &**schema));
         std::iter::once((MAIN, "main", self)).chain(temporary).chain(others)
+    }
+
+    /// The trigger that a database keeps by the name `name`, in any case, whatever its table.
+    pub(crate) fn kept_trigger(&self, name: &str) -> Option<&Arc<Trigger>> {
+        let is = |trigger: &&Arc<Trigger>| trigger.name.eq_ignore_ascii_case(name);
+        let own = self.trigger(name).map(|(_, trigger)| trigger);
+        own.or_else(|| self.far_triggers.iter().find(is))
+    }
+
+    /// The triggers of a database on tables of other ones; of `temp` alone there are any.
+    pub(crate) fn far_triggers(&self) -> &[Arc<Trigger>] {
+        &self.far_triggers
+    }
+
+    /// The triggers that `temp` keeps on a table or view of another database, in the order of
+    /// firing: the oldest first. A definition without a database means the first database with the
+    /// name, as a statement does.
+    pub(crate) fn temporary_triggers(
+        &self,
+        database: usize,
+        name: &str,
+    ) -> impl Iterator<Item = &Arc<Trigger>> {
+        let all = self.temporary.iter().flat_map(|temporary| temporary.far_triggers.iter());
+        all.filter(move |trigger| {
+            let on = &trigger.definition.table;
+            on.name.is(name)
+                && database != TEMP
+                && database
+                    == match &on.database {
+                        Some(named) => self.database(&named.text).unwrap_or(TEMP),
+                        None => self.find(None, name).map_or(TEMP, |(found, _)| found),
+                    }
+        })
     }
 
     /// The table or view called `name` in one database, or else in the first database with one:

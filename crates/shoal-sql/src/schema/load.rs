@@ -8,7 +8,9 @@ use rustc_hash::FxHashMap;
 use shoal_store::{Pgno, Record, Transaction, ValueRef};
 
 use super::table::{self, Constraint};
-use super::{FileOf, MAIN, Object, Schema, Table, Trigger, Triggers, View, VirtualDefinition};
+use super::{
+    FileOf, MAIN, Object, Schema, TEMP, Table, Trigger, Triggers, View, VirtualDefinition,
+};
 use crate::Error;
 use crate::parse::ast::{CreateTableBody, CreateVirtualTable, Stmt};
 use crate::parse::parse;
@@ -57,9 +59,11 @@ impl Schema {
     pub(crate) fn load(file: &FileOf<'_>) -> Result<Schema, Error> {
         let loader = Loader::read(file.txn)?;
         let mut schema = Schema::empty(file);
-        for object in loader.finish(file.txn, file.database) {
+        let (objects, far_triggers) = loader.finish(file.txn, file.database);
+        for object in objects {
             schema.add(object);
         }
+        schema.far_triggers = far_triggers;
         schema.read_statistics(file.txn);
         Ok(schema)
     }
@@ -71,7 +75,8 @@ impl Schema {
     /// As [`Schema::load`].
     pub(crate) fn reread(&self, txn: &Transaction) -> Result<Schema, Error> {
         let mut schema = self.like(txn);
-        for object in Loader::read(txn)?.finish(txn, MAIN) {
+        let (objects, _) = Loader::read(txn)?.finish(txn, MAIN);
+        for object in objects {
             schema.add(object);
         }
         Ok(schema)
@@ -184,7 +189,8 @@ impl Loader {
         self.add(object);
     }
 
-    fn finish(mut self, txn: &Transaction, database: usize) -> Vec<Object> {
+    /// The objects, and the triggers that `temp` keeps on those of other databases.
+    fn finish(mut self, txn: &Transaction, database: usize) -> (Vec<Object>, Vec<Arc<Trigger>>) {
         let schema_format = txn.header().schema_format;
         for row in std::mem::take(&mut self.indexes) {
             let place = self.by_name.get(&row.table.to_ascii_lowercase());
@@ -196,8 +202,19 @@ impl Loader {
                 }
             }
         }
+        let mut triggers = std::mem::take(&mut self.triggers);
+        let mut far = Vec::new();
+        if database == TEMP {
+            triggers.retain(|row| match self.far_trigger(row) {
+                Some(trigger) => {
+                    far.push(Arc::new(trigger));
+                    false
+                }
+                None => true,
+            });
+        }
         // The newest trigger fires first.
-        for row in std::mem::take(&mut self.triggers).into_iter().rev() {
+        for row in triggers.into_iter().rev() {
             let place = self.by_name.get(&row.table.to_ascii_lowercase());
             let triggers = match place.map(|&place| &mut self.objects[place]) {
                 Some(Pending::Table(draft)) => &mut draft.table.triggers,
@@ -208,9 +225,10 @@ impl Loader {
                 _ => continue,
             };
             match row.sql.as_deref().map(|sql| parse(sql).map(|parsed| parsed.stmt)) {
-                Some(Ok(Stmt::CreateTrigger(definition))) => triggers
-                    .list
-                    .push(Arc::new(Trigger { name: row.name, definition: *definition })),
+                Some(Ok(Stmt::CreateTrigger(definition))) => {
+                    let (name, definition) = (row.name, *definition);
+                    triggers.list.push(Arc::new(Trigger { name, database, definition }));
+                }
                 Some(Ok(_)) => {
                     let why = "its definition is no CREATE TRIGGER".to_owned();
                     triggers.damaged = Some((row.name, why));
@@ -230,7 +248,22 @@ impl Loader {
                 Object::Table(Arc::new(table))
             }
         };
-        self.objects.into_iter().map(done).collect()
+        (self.objects.into_iter().map(done).collect(), far)
+    }
+
+    /// The trigger of a row of `temp`'s schema, unless the trigger is on one of `temp`'s own tables
+    /// or views.
+    fn far_trigger(&self, row: &TriggerRow) -> Option<Trigger> {
+        let Stmt::CreateTrigger(definition) = parse(row.sql.as_deref()?).ok()?.stmt else {
+            return None;
+        };
+        let on = &definition.table;
+        let is_own = match &on.database {
+            Some(named) => named.is("temp"),
+            None => self.by_name.contains_key(&on.name.text.to_ascii_lowercase()),
+        };
+        let (name, database) = (row.name.clone(), TEMP);
+        (!is_own).then(|| Trigger { name, database, definition: *definition })
     }
 }
 

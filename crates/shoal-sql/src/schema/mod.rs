@@ -58,6 +58,9 @@ pub struct Schema {
     attached: Vec<Beside>,
     /// The schema of `temp`, once temporary objects were made.
     temporary: Option<Arc<Schema>>,
+    /// In the schema of `temp`: the triggers on tables and views of other databases, or on none that
+    /// is there, the oldest first.
+    far_triggers: Vec<Arc<Trigger>>,
     registered: Registered,
     /// Functions and collations of the program's own.
     own: Own,
@@ -176,6 +179,8 @@ pub(crate) struct Triggers {
 #[derive(Debug)]
 pub(crate) struct Trigger {
     pub(crate) name: String,
+    /// The number of the database that keeps the trigger: `temp`, or the one of its table.
+    pub(crate) database: usize,
     pub(crate) definition: ast::CreateTrigger,
 }
 
@@ -438,7 +443,8 @@ impl Schema {
         })
     }
 
-    /// The trigger called `name`, in any case, behind its table or view.
+    /// The trigger called `name`, in any case, behind its table or view: none of those that `temp`
+    /// keeps for other databases.
     pub(crate) fn trigger(&self, name: &str) -> Option<(&Object, &Arc<Trigger>)> {
         self.objects.iter().find_map(|object| {
             let is = |trigger: &&Arc<Trigger>| trigger.name.eq_ignore_ascii_case(name);

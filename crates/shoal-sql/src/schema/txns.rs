@@ -36,11 +36,13 @@ pub(crate) struct Txns<'t> {
     beside: &'t [Option<Snapshot<'t>>],
     /// The database being written, other than `main`, and its transaction.
     written: Option<(usize, &'t Transaction)>,
+    /// Other databases that the same statement writes to.
+    others: &'t [(usize, Transaction)],
 }
 
 impl<'t> Txns<'t> {
     pub(crate) fn new(main: &'t Transaction, beside: &'t [Option<Snapshot<'t>>]) -> Txns<'t> {
-        Txns { main, beside, written: None }
+        Txns { main, beside, written: None, others: &[] }
     }
 
     /// The same, with one database read in the transaction writing to it.
@@ -54,7 +56,7 @@ impl<'t> Txns<'t> {
     /// The numbers of the states read, `main`'s first; `None` where one of them is being written.
     pub(crate) fn states(self) -> Option<Vec<Option<u64>>> {
         let state = |txn: &Transaction| (!txn.is_writer()).then(|| txn.state_id());
-        if self.written.is_some() {
+        if self.written.is_some() || !self.others.is_empty() {
             return None;
         }
         let mut states = vec![Some(state(self.main)?)];
@@ -65,6 +67,12 @@ impl<'t> Txns<'t> {
             });
         }
         Some(states)
+    }
+
+    /// The same, with more databases read in the transactions writing to them.
+    pub(crate) fn with_others(self, others: &'t [(usize, Transaction)]) -> Txns<'t> {
+        let main = others.iter().find(|(database, _)| *database == MAIN);
+        Txns { main: main.map_or(self.main, |(_, main)| main), others, ..self }
     }
 
     /// The transaction of a database.
@@ -80,6 +88,9 @@ impl<'t> Txns<'t> {
             && written == database
         {
             return Ok(transaction);
+        }
+        if let Some((_, other)) = self.others.iter().find(|(other, _)| *other == database) {
+            return Ok(other);
         }
         let snapshot = self.beside.get(database - BESIDE).and_then(Option::as_ref);
         snapshot

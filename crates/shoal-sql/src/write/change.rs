@@ -264,7 +264,9 @@ impl Changer {
         self.leaving.leave(context, &other)?;
         self.rows.displace(context.transaction, &other, context.session)?;
         self.leaving.act(context, &other, None)?;
-        fire(context, &self.replaced.after, Some(&other), None)?;
+        if fire(context, &self.replaced.early, Some(&other), None)? {
+            fire(context, &self.replaced.after, Some(&other), None)?;
+        }
         Ok(())
     }
 
@@ -368,7 +370,8 @@ impl Updater {
             // The programs may have deleted the row, or changed what the statement does not set.
             let Some(current) = changer.read(context, key)? else { return Ok(None) };
             for (place, value) in current.values.iter().enumerate() {
-                if *value != old.values[place] && new.values[place] == old.values[place] {
+                let is_set = self.sets.columns().any(|column| column == place);
+                if *value != old.values[place] && !is_set {
                     new.values[place] = value.clone();
                 }
             }
@@ -395,11 +398,14 @@ impl Updater {
             }
         }
         self.references.store(context, &changer.rows, &stored, &new)?;
-        if let Some(returning) = returning {
-            returning.give(context, &new)?;
-        }
         let key = new.key(&changer.rows.table);
-        fire(context, &self.firing.after, Some(&old), Some(&new))?;
+        let rows = (Some(&old), Some(&new));
+        if fire(context, &self.firing.early, rows.0, rows.1).map_err(Failure::of_changed_row)? {
+            if let Some(returning) = returning {
+                returning.give(context, &new)?;
+            }
+            fire(context, &self.firing.after, rows.0, rows.1).map_err(Failure::of_changed_row)?;
+        }
         Ok(Some(key))
     }
 

@@ -9,8 +9,8 @@ use super::triggers::Within;
 use super::{Context, Done, Kind, text};
 use crate::Error;
 use crate::error::NameKind;
-use crate::parse::ast::{CreateTrigger, ObjectName, TriggerTime};
-use crate::schema::{Object, Schema};
+use crate::parse::ast::{CreateTrigger, ObjectName, Stmt, TriggerTime};
+use crate::schema::{Object, Schema, TEMP};
 
 /// A prepared `CREATE TRIGGER` or `DROP TRIGGER`.
 #[derive(Debug)]
@@ -33,17 +33,26 @@ pub(crate) fn prepare(
     let schema = within.own;
     let name = &create.name.name;
     let table = &create.table.name;
-    let Some(object) = schema.object(&table.text) else {
-        let message =
-            format!("no such table: {}.{}", within.schema.database_name(within.home), table.text);
-        let offset = Some(table.offset);
-        return Err(Error::Name { kind: NameKind::Table, message, offset });
+    // As the statement names the table.
+    let written = match &create.table.database {
+        Some(database) => format!("{}.{}", database.text, table.text),
+        None => table.text.clone(),
+    };
+    let (object, missing) = match within.home {
+        TEMP => (of_any(within.schema, &create.table)?, written.clone()),
+        home => {
+            let full = format!("{}.{}", within.schema.database_name(home), table.text);
+            (schema.object(&table.text), full)
+        }
+    };
+    let Some(object) = object else {
+        return Err(Error::no_such(NameKind::Table, &missing, table.offset));
     };
     if create.has_parameters {
         return Err(Error::meaning("trigger cannot use variables", create.offset));
     }
     check_reserved(name)?;
-    if schema.trigger(&name.text).is_some() {
+    if schema.kept_trigger(&name.text).is_some() {
         if create.if_not_exists {
             return Ok(Kind::Nothing);
         }
@@ -56,11 +65,13 @@ pub(crate) fn prepare(
             return meaning("cannot create trigger on system table".to_owned());
         }
         Object::Table(known) if create.time == TriggerTime::InsteadOf => {
-            return meaning(format!("cannot create INSTEAD OF trigger on table: {}", known.name));
+            let shown = if within.home == TEMP { &written } else { &known.name };
+            return meaning(format!("cannot create INSTEAD OF trigger on table: {shown}"));
         }
         Object::View(view) if create.time != TriggerTime::InsteadOf => {
             let when = if create.time == TriggerTime::Before { "BEFORE" } else { "AFTER" };
-            return meaning(format!("cannot create {when} trigger on view: {}", view.name()));
+            let shown = if within.home == TEMP { &written } else { view.name() };
+            return meaning(format!("cannot create {when} trigger on view: {shown}"));
         }
         Object::Virtual(_) => {
             return meaning("cannot create triggers on virtual tables".to_owned());
@@ -70,15 +81,52 @@ pub(crate) fn prepare(
         }
         Object::Table(_) | Object::View(_) | Object::Narrowed(_) => {}
     }
+    let is_qualified = |step: &Stmt| match step {
+        Stmt::Insert(it) => it.table.database.is_some(),
+        Stmt::Update(it) => it.table.database.is_some(),
+        Stmt::Delete(it) => it.table.database.is_some(),
+        _ => false,
+    };
+    if within.home != TEMP && create.body.iter().any(is_qualified) {
+        let what = "qualified table names are not allowed on INSERT, UPDATE, and DELETE statements \
+                    within triggers";
+        return Err(Error::meaning(what, create.offset));
+    }
     check_names(within, ("trigger", name), &(&create.when, &create.body))?;
     let start = name.offset;
     let end = text::end_of_trigger(sql, start);
     let text = sql.get(start..end).unwrap_or_default();
     Ok(Kind::CreateTrigger(CreateTriggerPlan {
         name: name.text.clone(),
-        table: object.name().to_owned(),
+        table: table.text.clone(),
         sql: Some(format!("CREATE TRIGGER {text}")),
     }))
+}
+
+/// The table or view of any database that a trigger of `temp` is on.
+///
+/// # Errors
+/// A shadow table of another database: its virtual table writes past all triggers.
+fn of_any<'s>(schema: &'s Schema, on: &ObjectName) -> Result<Option<&'s Object>, Error> {
+    let database = on.database.as_ref().map(|database| schema.database(&database.text));
+    let name = on.name.text.as_str();
+    let found = match database {
+        Some(None) => None,
+        Some(named) => schema.find(named, name),
+        None => schema.find(None, name),
+    };
+    let Some((database, object)) = found else { return Ok(None) };
+    let own = schema.of_database(database);
+    if let (Object::Table(table), Some(own)) = (object, own)
+        && let Some(owner) = own.shadow_owner(&table.name).filter(|_| database != TEMP)
+    {
+        let what = format!("a temporary trigger on {}, part of virtual table {owner}", table.name);
+        return Err(Error::unsupported(what, on.name.offset));
+    }
+    // The program's own views are in no schema, and nobody writes to them.
+    let is_kept =
+        !matches!(object, Object::View(_)) || own.is_some_and(|it| it.object(name).is_some());
+    Ok(is_kept.then_some(object))
 }
 
 /// Prepares a `DROP TRIGGER`.
@@ -90,14 +138,20 @@ pub(crate) fn prepare_drop(
     name: &ObjectName,
     if_exists: bool,
 ) -> Result<Kind, Error> {
-    match schema.trigger(&name.name.text) {
-        Some((object, trigger)) => Ok(Kind::CreateTrigger(CreateTriggerPlan {
+    match schema.kept_trigger(&name.name.text) {
+        Some(trigger) => Ok(Kind::CreateTrigger(CreateTriggerPlan {
             name: trigger.name.clone(),
-            table: object.name().to_owned(),
+            table: trigger.definition.table.name.text.clone(),
             sql: None,
         })),
         None if if_exists => Ok(Kind::Nothing),
-        None => Err(Error::no_such(NameKind::Trigger, &name.name.text, name.name.offset)),
+        None => {
+            let full = match &name.database {
+                Some(database) => format!("{}.{}", database.text, name.name.text),
+                None => name.name.text.clone(),
+            };
+            Err(Error::no_such(NameKind::Trigger, &full, name.name.offset))
+        }
     }
 }
 

@@ -238,10 +238,14 @@ impl DeletePlan {
         }
         self.changer.rows.delete(context.transaction, &row, context.session)?;
         self.references.act(context, &row, None)?;
-        if let Some(returning) = &self.returning {
-            returning.give(context, &row)?;
+        let fired = fire(context, &self.firing.early, Some(&row), None);
+        if fired.map_err(Failure::of_changed_row)? {
+            if let Some(returning) = &self.returning {
+                returning.give(context, &row)?;
+            }
+            let fired = fire(context, &self.firing.after, Some(&row), None);
+            fired.map_err(Failure::of_changed_row)?;
         }
-        fire(context, &self.firing.after, Some(&row), None)?;
         Ok(true)
     }
 }

@@ -1,6 +1,8 @@
 //! `DROP TABLE`, `DROP INDEX` and `DROP VIEW`.
 
-use shoal_store::Pgno;
+use std::sync::Arc;
+
+use shoal_store::{Pgno, Transaction, ValueRef};
 
 use super::delete::{DeletePlan, prepare_drop};
 use super::schema_rows::{self, delete_where, is_name};
@@ -9,7 +11,7 @@ use super::{Context, Done, Failure, Kind, sequence, virtual_table};
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::ast::{DropKind, ObjectName};
-use crate::schema::{IndexOrigin, Object};
+use crate::schema::{IndexOrigin, Object, TEMP, Trigger};
 
 /// A prepared `DROP`.
 #[derive(Debug)]
@@ -17,6 +19,11 @@ pub(crate) struct DropPlan {
     kind: DropKind,
     name: String,
     roots: Vec<Pgno>,
+    /// The triggers of `temp` on a table or view of another database.
+    temporary: Vec<String>,
+    /// The triggers of `temp` to stay when its own table is dropped: they are on tables of that
+    /// name in other databases.
+    far: Vec<String>,
     /// The implicit `DELETE` of the table's rows, where foreign keys ask for one.
     delete: Option<Box<DeletePlan>>,
 }
@@ -49,8 +56,10 @@ pub(crate) fn prepare(
         }
         let roots = vec![index.root];
         let name = index.name.clone();
-        return Ok(Kind::Drop(DropPlan { kind, name, roots, delete: None }));
+        let (temporary, far) = (Vec::new(), Vec::new());
+        return Ok(Kind::Drop(DropPlan { kind, name, roots, temporary, far, delete: None }));
     }
+    let (temporary, far) = far_triggers(within, text);
     if kind == DropKind::View {
         return match schema.object(text) {
             None if if_exists => Ok(Kind::Nothing),
@@ -60,7 +69,8 @@ pub(crate) fn prepare(
             }
             Some(Object::View(view)) => {
                 let name = view.name().to_owned();
-                Ok(Kind::Drop(DropPlan { kind, name, roots: Vec::new(), delete: None }))
+                let roots = Vec::new();
+                Ok(Kind::Drop(DropPlan { kind, name, roots, temporary, far, delete: None }))
             }
             Some(other) => {
                 let message = format!("use DROP TABLE to delete table {}", other.name());
@@ -93,9 +103,25 @@ pub(crate) fn prepare(
             let mut roots = vec![table.root];
             roots.extend(table.indexes.iter().map(|index| index.root));
             let delete = prepare_drop(within, table, name)?.map(Box::new);
-            Ok(Kind::Drop(DropPlan { kind, name: table.name.clone(), roots, delete }))
+            let name = table.name.clone();
+            Ok(Kind::Drop(DropPlan { kind, name, roots, temporary, far, delete }))
         }
     }
+}
+
+/// The triggers of `temp` on a table or view that is dropped from another database, and those on
+/// tables of other databases where it is dropped from `temp`.
+fn far_triggers(within: &mut Within<'_>, name: &str) -> (Vec<String>, Vec<String>) {
+    let names = |trigger: &Arc<Trigger>| trigger.name.clone();
+    if within.home == TEMP {
+        return (Vec::new(), within.own.far_triggers().iter().map(names).collect());
+    }
+    let temporary = within.schema.temporary_triggers(within.home, name);
+    let temporary: Vec<String> = temporary.map(names).collect();
+    if !temporary.is_empty() {
+        within.writes_to(TEMP);
+    }
+    (temporary, Vec::new())
 }
 
 impl DropPlan {
@@ -140,8 +166,13 @@ impl DropPlan {
             moved.iter().fold(root, step)
         };
         let is_table = self.kind == DropKind::Table;
+        let is_far = |row: &[ValueRef<'_>]| {
+            is_name(row.first(), "trigger") && self.far.iter().any(|name| is_name(row.get(1), name))
+        };
         delete_where(transaction, Pgno::FIRST, |row| {
-            if self.kind == DropKind::View {
+            if is_far(row) {
+                false
+            } else if self.kind == DropKind::View {
                 is_name(row.first(), "view") && is_name(row.get(1), &self.name)
                     || is_name(row.first(), "trigger") && is_name(row.get(2), &self.name)
             } else if is_table {
@@ -166,6 +197,24 @@ impl DropPlan {
                 })?;
             }
         }
-        Ok(transaction.bump_schema_cookie()?)
+        transaction.bump_schema_cookie()?;
+        if !self.temporary.is_empty() {
+            let before = context.enter(TEMP)?;
+            let dropped = drop_triggers(context.transaction, &self.temporary);
+            context.enter(before)?;
+            dropped?;
+        }
+        Ok(())
     }
+}
+
+/// Removes triggers from the schema that keeps them.
+///
+/// # Errors
+/// [`Error::Store`].
+fn drop_triggers(transaction: &mut Transaction, names: &[String]) -> Result<(), Error> {
+    delete_where(transaction, Pgno::FIRST, |row| {
+        is_name(row.first(), "trigger") && names.iter().any(|name| is_name(row.get(1), name))
+    })?;
+    Ok(transaction.bump_schema_cookie()?)
 }

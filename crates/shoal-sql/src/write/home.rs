@@ -17,15 +17,19 @@ pub(crate) fn of(schema: &Schema, stmt: &Stmt) -> Result<usize, Error> {
         Stmt::CreateView(create) => (&create.name, create.temporary),
         Stmt::CreateTrigger(create) => {
             let on = &create.table;
+            if create.temporary {
+                let qualified = "temporary trigger may not have qualified name";
+                return match create.name.database {
+                    Some(_) => Err(Error::meaning(qualified, create.name.name.offset)),
+                    None => Ok(TEMP),
+                };
+            }
             let object = found(schema, on, |schema, text| schema.object(text).is_some())?;
             let is_in_temp = object == Some(TEMP) && create.name.database.is_none();
-            if create.temporary && object.is_some_and(|database| database != TEMP) {
-                return Err(Error::unsupported("CREATE TEMP TRIGGER", create.offset));
-            }
-            if create.name.database.is_none() && on.database.is_some() && !create.temporary {
+            if create.name.database.is_none() && on.database.is_some() {
                 return Ok(object.unwrap_or(MAIN));
             }
-            (&create.name, create.temporary || is_in_temp)
+            (&create.name, is_in_temp)
         }
         Stmt::CreateIndex(create) => {
             let on = ObjectName { database: None, name: create.table.clone() };
@@ -40,7 +44,7 @@ pub(crate) fn of(schema: &Schema, stmt: &Stmt) -> Result<usize, Error> {
             let has: fn(&Schema, &str) -> bool = match kind {
                 DropKind::Table | DropKind::View => |schema, text| schema.object(text).is_some(),
                 DropKind::Index => |schema, text| schema.index(text).is_some(),
-                DropKind::Trigger => |schema, text| schema.trigger(text).is_some(),
+                DropKind::Trigger => |schema, text| schema.kept_trigger(text).is_some(),
             };
             return Ok(found(schema, name, has)?.unwrap_or(MAIN));
         }
@@ -64,7 +68,10 @@ pub(crate) fn of(schema: &Schema, stmt: &Stmt) -> Result<usize, Error> {
 }
 
 /// The number of the database with a table or view to be changed; `main` where there is none.
-fn of_object(schema: &Schema, name: &ObjectName) -> Result<usize, Error> {
+///
+/// # Errors
+/// [`Error::Name`] for an unknown database.
+pub(crate) fn of_object(schema: &Schema, name: &ObjectName) -> Result<usize, Error> {
     match &name.database {
         Some(database) => schema.database(&database.text).ok_or_else(|| {
             let full = format!("{}.{}", database.text, name.name.text);

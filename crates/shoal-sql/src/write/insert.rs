@@ -152,7 +152,7 @@ pub(crate) fn prepare(
         .map_err(|error| narrowed::of_definitions(&target, error))?;
     changer.narrow(schema, &target, TriggerEvent::Insert, around)?;
     let single = !around.in_trigger
-        && !target.triggers().list.iter().any(|it| it.definition.event == TriggerEvent::Insert)
+        && !within.has_triggers(&target, TriggerEvent::Insert)
         && !changer.replaces()
         && !clauses.iter().any(|clause| clause.updates)
         && is_one_row(&insert.source);
@@ -553,7 +553,7 @@ impl Inserter {
         self.references.enter(context, row)?;
         let records = &mut context.state.scratch.records;
         changer.rows.insert(context.transaction, row, context.session, records)?;
-        if !table.without_rowid && (self.returning.is_some() || !self.firing.after.is_empty()) {
+        if !table.without_rowid && (self.returning.is_some() || self.firing.fires_after()) {
             let session = context.session;
             session.set_counts(Counts {
                 changes: session.changes(),
@@ -561,15 +561,18 @@ impl Inserter {
                 last_insert_rowid: row.rowid,
             });
         }
-        if let Some(returning) = &self.returning {
-            returning.give(context, row)?;
-        }
-        fire(context, &self.firing.after, None, Some(row)).map_err(|mut failure| {
+        let rowid = Some(row.rowid).filter(|_| !table.without_rowid);
+        let inserted = |mut failure: Failure| {
             // The row was inserted, and its rowid counts even if it is taken back.
-            failure.done.last_insert_rowid = Some(row.rowid).filter(|_| !table.without_rowid);
-            failure.done.changes = u64::from(failure.resolution == super::Conflict::Fail);
-            failure
-        })?;
+            failure.done.last_insert_rowid = rowid;
+            failure.of_changed_row()
+        };
+        if fire(context, &self.firing.early, None, Some(row)).map_err(inserted)? {
+            if let Some(returning) = &self.returning {
+                returning.give(context, row)?;
+            }
+            fire(context, &self.firing.after, None, Some(row)).map_err(inserted)?;
+        }
         Ok(Inserted::Row(row.rowid))
     }
 

@@ -47,7 +47,7 @@ mod upsert;
 pub(crate) mod vacuum;
 mod virtual_table;
 
-use shoal_store::Transaction;
+use shoal_store::{Savepoint, Transaction};
 
 pub use bulk_loader::{BulkLoader, RowEncoder};
 pub(crate) use home::needs_temp;
@@ -74,6 +74,8 @@ pub(crate) struct Plan {
     kind: Kind,
     /// The number of the database written to.
     home: usize,
+    /// The numbers of other databases written to, by triggers of `temp` or because of them.
+    others: Vec<usize>,
     /// Rows of kept tables may change.
     is_kept: bool,
     /// What triggers do, their own triggers included.
@@ -106,6 +108,11 @@ impl Plan {
     /// The number of the database written to.
     pub(crate) fn home(&self) -> usize {
         self.home
+    }
+
+    /// The numbers of the other databases written to, in order.
+    pub(crate) fn others(&self) -> &[usize] {
+        &self.others
     }
 
     /// The short way, where the statement may take it.
@@ -154,10 +161,12 @@ impl Plan {
 pub(crate) struct Context<'a> {
     /// The number of the database written to.
     pub(crate) home: usize,
-    /// `main`, where another database is written to.
+    /// `main`, where the statement writes to other databases alone.
     pub(crate) main: Option<&'a Transaction>,
     /// May write.
     pub(crate) transaction: &'a mut Transaction,
+    /// The other databases that the statement writes to, by their numbers.
+    pub(crate) others: &'a mut [(usize, Transaction)],
     /// What else its queries read.
     pub(crate) attached: &'a [Option<Snapshot<'a>>],
     /// As of the transaction.
@@ -199,7 +208,59 @@ impl<'a> Context<'a> {
     /// What queries read in.
     pub(crate) fn txns(&self) -> Txns<'_> {
         let main = self.main.unwrap_or(self.transaction);
-        Txns::new(main, self.attached).with_written(self.home, self.transaction)
+        let txns = Txns::new(main, self.attached).with_others(self.others);
+        txns.with_written(self.home, self.transaction)
+    }
+
+    /// Turns to another database that the statement writes to; gives the number of the one before.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] for a database that the statement did not declare.
+    pub(crate) fn enter(&mut self, database: usize) -> Result<usize, Error> {
+        let before = self.home;
+        if database == before {
+            return Ok(before);
+        }
+        let other = self.others.iter_mut().find(|(other, _)| *other == database);
+        let undeclared = Error::Misuse { what: "a database was written outside a transaction" };
+        let (number, transaction) = other.ok_or(undeclared)?;
+        std::mem::swap(self.transaction, transaction);
+        *number = before;
+        self.home = database;
+        Ok(before)
+    }
+
+    /// Does some work in each database that the statement writes to, the one at hand first.
+    ///
+    /// # Errors
+    /// The first of the work's.
+    pub(crate) fn in_each(
+        &mut self,
+        mut work: impl FnMut(&mut Context<'a>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        work(self)?;
+        for place in 0..self.others.len() {
+            // The one entered leaves its place to the one before, which comes back to its own.
+            let before = self.enter(self.others[place].0)?;
+            let done = work(self);
+            self.enter(before)?;
+            done?;
+        }
+        Ok(())
+    }
+
+    /// Stores the counters of `AUTOINCREMENT`, each in its database.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub(crate) fn store_sequences(&mut self) -> Result<(), Error> {
+        for sequence in self.state.sequences.take() {
+            let before = self.enter(sequence.database())?;
+            let stored = sequence.store(self.transaction);
+            self.enter(before)?;
+            stored?;
+        }
+        Ok(())
     }
 
     /// The keeper of kept tables, with what there is to read.
@@ -241,6 +302,13 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    /// The failure of a program behind the change of a row, which stays where the failure keeps
+    /// what was done.
+    fn of_changed_row(mut self) -> Failure {
+        self.done.changes = u64::from(self.resolution == Conflict::Fail);
+        self
+    }
+
     /// The failure of a statement that had already done this.
     fn after(mut self, done: Done) -> Failure {
         self.done.last_insert_rowid = self.done.last_insert_rowid.or(done.last_insert_rowid);
@@ -306,7 +374,7 @@ pub(crate) fn prepare(schema: &Schema, parsed: &Parsed, sql: &str) -> Result<Pla
             drop::prepare(&mut within, *kind, name, *if_exists)?
         }
         Stmt::Reindex(name) => reindex::prepare(own, name.as_ref())?,
-        Stmt::AlterTable(alter) => alter::prepare(schema, alter, sql)?,
+        Stmt::AlterTable(alter) => alter::prepare(&mut within, alter, sql)?,
         Stmt::Analyze(name) => analyze::prepare(schema, name.as_ref())?,
         Stmt::CreateVirtualTable(create) => virtual_table::prepare_create(&within, create)?,
         other => unreachable!("does not write: {other:?}"),
@@ -316,7 +384,8 @@ pub(crate) fn prepare(schema: &Schema, parsed: &Parsed, sql: &str) -> Result<Pla
         true => None,
         false => Direct::new(own, &parsed.stmt, &kind),
     };
-    Ok(Plan { kind, home, is_kept, programs: within.into_programs(), direct })
+    let others = within.others();
+    Ok(Plan { kind, home, others, is_kept, programs: within.into_programs(), direct })
 }
 
 /// What a plan runs with, beside the plan.
@@ -325,6 +394,7 @@ pub(crate) struct Running<'a> {
     pub(crate) home: usize,
     pub(crate) main: Option<&'a Transaction>,
     pub(crate) transaction: &'a mut Transaction,
+    pub(crate) others: &'a mut [(usize, Transaction)],
     pub(crate) attached: &'a [Option<Snapshot<'a>>],
     pub(crate) schema: &'a Schema,
     pub(crate) session: &'a dyn Session,
@@ -353,6 +423,7 @@ pub(crate) fn execute(
         home,
         main,
         transaction,
+        others,
         attached,
         schema,
         session,
@@ -375,6 +446,7 @@ pub(crate) fn execute(
         home,
         main,
         transaction,
+        others,
         attached,
         schema,
         session,
@@ -419,7 +491,7 @@ pub(crate) fn execute(
             done => done?,
         };
         context.state.violations.check_statement().map_err(|failure| failure.after(done))?;
-        context.state.sequences.store(context.transaction)?;
+        context.store_sequences()?;
         Ok(done)
     };
     let result = match &plan.kind {
@@ -445,18 +517,51 @@ fn undoing<T>(
     context: &mut Context<'_>,
     work: impl FnOnce(&mut Context<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let moments = context.with_writers(VirtualWriters::savepoint)?;
-    let savepoint = context.transaction.savepoint()?;
+    let mark = Mark::of(context)?;
+    let mut beside = Vec::new();
+    for place in 0..context.others.len() {
+        let before = context.enter(context.others[place].0)?;
+        let mark = Mark::of(context);
+        context.enter(before)?;
+        beside.push((context.others[place].0, mark?));
+    }
     let moment = context.keeper.map(|keeper| (keeper, keeper.moment()));
     let result = work(context);
-    if result.as_ref().is_err_and(|failure| failure.resolution == Conflict::Abort) {
-        context.transaction.rollback_to(&savepoint)?;
-        if let Some((keeper, moment)) = moment {
-            keeper.rollback_to(moment);
-        }
-        context.state.writers.rollback_to(Some(context.home), &moments);
+    let undoes = result.as_ref().is_err_and(|failure| failure.resolution == Conflict::Abort);
+    mark.end(context, undoes)?;
+    for (database, mark) in beside {
+        let before = context.enter(database)?;
+        let ended = mark.end(context, undoes);
+        context.enter(before)?;
+        ended?;
     }
-    context.transaction.release(savepoint)?;
-    context.state.writers.release(Some(context.home), &moments);
+    if let Some((keeper, moment)) = moment.filter(|_| undoes) {
+        keeper.rollback_to(moment);
+    }
     result
+}
+
+/// A moment of one database before a statement.
+struct Mark {
+    savepoint: Savepoint,
+    /// Moments of the writers of virtual tables.
+    writers: Vec<usize>,
+}
+
+impl Mark {
+    fn of(context: &mut Context<'_>) -> Result<Mark, Error> {
+        let writers = context.with_writers(VirtualWriters::savepoint)?;
+        Ok(Mark { savepoint: context.transaction.savepoint()?, writers })
+    }
+
+    /// Forgets the moment, and what was done since where `undoes` says so.
+    fn end(self, context: &mut Context<'_>, undoes: bool) -> Result<(), Error> {
+        if undoes {
+            context.transaction.rollback_to(&self.savepoint)?;
+            context.state.writers.rollback_to(Some(context.home), &self.writers);
+        }
+        context.transaction.release(self.savepoint)?;
+        context.state.writers.release(Some(context.home), &self.writers);
+        Ok(())
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::parse::ast::{DropKind, Name, ObjectName, Stmt};
-use crate::schema::{MAIN, Object, Schema};
+use crate::schema::{MAIN, Object, Schema, TEMP};
 
 /// Why the shape of a kept table is closed to statements, told by the table's name, the names of
 /// its first two columns and the name of a trigger; `None` for tables of others.
@@ -76,6 +76,12 @@ pub(crate) fn refuse_closed(schema: &Schema, stmt: &Stmt, closes: Closes<'_>) ->
         None => None,
     };
     if database.is_some_and(|database| database != MAIN) {
+        return Ok(());
+    }
+    let temporary = schema.of_database(TEMP).filter(|_| database.is_none());
+    if let (Some(trigger), Some(temporary)) = (trigger, temporary)
+        && temporary.kept_trigger(trigger).is_some()
+    {
         return Ok(());
     }
     let object = match trigger {

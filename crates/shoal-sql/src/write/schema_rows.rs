@@ -91,6 +91,11 @@ impl StoredRow {
         start.is_some_and(|start| start.eq_ignore_ascii_case(b"sqlite_"))
     }
 
+    /// True for a view or a trigger, whose definitions in `temp` may be about other databases.
+    pub(crate) fn is_view_or_trigger(&self) -> bool {
+        self.kind == "view" || self.kind == "trigger"
+    }
+
     /// True for definitions read by `ALTER TABLE`: no automatic index and no virtual table.
     pub(crate) fn is_ordinary(&self) -> bool {
         let sql = self.sql.as_deref().unwrap_or_default();

@@ -15,6 +15,8 @@ pub(crate) const DEFINITION: &str = "CREATE TABLE sqlite_sequence(name,seq)";
 /// SQLite does: a statement that fails leaves it as it was.
 #[derive(Debug)]
 pub(crate) struct Sequence {
+    /// The number of the table's database.
+    database: usize,
     root: Pgno,
     name: String,
     /// The row of `sqlite_sequence`, where there is one yet.
@@ -43,7 +45,8 @@ impl Sequences {
         if !table.autoincrement {
             return Ok(None);
         }
-        let known = self.0.iter().position(|sequence| sequence.name == table.name);
+        let is = |it: &Sequence| it.database == table.database && it.name == table.name;
+        let known = self.0.iter().position(is);
         let place = match known {
             Some(place) => place,
             None => {
@@ -54,12 +57,9 @@ impl Sequences {
         Ok(self.0.get_mut(place))
     }
 
-    /// Stores the counters.
-    ///
-    /// # Errors
-    /// [`Error::Store`].
-    pub(crate) fn store(&mut self, transaction: &mut Transaction) -> Result<(), Error> {
-        self.0.drain(..).try_for_each(|sequence| sequence.store(transaction))
+    /// Takes the counters, to be stored.
+    pub(crate) fn take(&mut self) -> Vec<Sequence> {
+        std::mem::take(&mut self.0)
     }
 }
 
@@ -82,7 +82,8 @@ impl Sequence {
         };
         let root = schema.table(NAME).ok_or_else(missing)?.root;
         let name = table.name.clone();
-        let mut sequence = Sequence { root, name, rowid: None, stored: 0, largest: 0 };
+        let database = table.database;
+        let mut sequence = Sequence { database, root, name, rowid: None, stored: 0, largest: 0 };
         let mut cursor = transaction.table(root)?;
         let mut more = cursor.first()?;
         while more {
@@ -113,6 +114,11 @@ impl Sequence {
             .ok_or_else(|| Error::runtime("database or disk is full"))
     }
 
+    /// The number of the table's database.
+    pub(crate) fn database(&self) -> usize {
+        self.database
+    }
+
     /// Notes that a rowid was used.
     pub(crate) fn note(&mut self, used: i64) {
         self.largest = self.largest.max(used);
@@ -122,7 +128,7 @@ impl Sequence {
     ///
     /// # Errors
     /// [`Error::Store`].
-    fn store(&self, transaction: &mut Transaction) -> Result<(), Error> {
+    pub(crate) fn store(&self, transaction: &mut Transaction) -> Result<(), Error> {
         let rowid = match self.rowid {
             Some(_) if self.largest == self.stored => return Ok(()),
             Some(rowid) => rowid,

@@ -113,6 +113,7 @@ impl<'c> TableWriter<'c> {
             home: self.running.home,
             main: self.running.main,
             transaction: &mut *self.running.transaction,
+            others: &mut [],
             attached: self.running.attached,
             schema: self.running.schema,
             session: self.running.session,
@@ -124,7 +125,7 @@ impl<'c> TableWriter<'c> {
         let done = |context: &mut Context<'_>| {
             let done = work(&writing, context)?;
             context.state.violations.check_statement()?;
-            context.state.sequences.store(context.transaction)?;
+            context.store_sequences()?;
             Ok(done)
         };
         let done = match stores_whole {

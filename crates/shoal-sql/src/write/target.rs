@@ -13,7 +13,7 @@ use crate::error::NameKind;
 use crate::parse::ast::{ObjectName, TriggerEvent, TriggerTime};
 use crate::resolve::{Around, Resolver};
 use crate::schema::{
-    Connected, NarrowedTable, Object, Schema, TEMP, Table, Triggers, View, view_table,
+    Connected, NarrowedTable, Object, Schema, TEMP, Table, Trigger, Triggers, View, view_table,
 };
 
 /// What a statement writes to.
@@ -30,7 +30,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// The programs that its changes run.
+    /// The programs that its changes run, but for `temp`'s ([`Within::triggers`]).
     pub(crate) fn triggers(&self) -> &Triggers {
         self.view.as_ref().map_or(&self.table.triggers, |view| &view.triggers)
     }
@@ -48,16 +48,14 @@ pub(crate) fn writable(
     event: TriggerEvent,
     around: Around<'_>,
 ) -> Result<Target, Error> {
-    let schema = within.own;
+    let (schema, schema_of_all) = (within.own, within.schema);
     let Some(Object::View(view)) = lookup(schema, name) else {
         if around.in_trigger && name.database.is_none() && lookup(schema, name).is_none() {
-            if within.home == TEMP && within.schema.find(None, &name.name.text).is_some() {
-                let what = "a trigger of a temporary table that changes another database";
-                return Err(Error::unsupported(what, name.name.offset));
-            }
-            // Names in a trigger are those of its database.
-            let home = within.schema.database_name(within.home);
-            let full = format!("{home}.{}", name.name.text);
+            // Names in a trigger are those of its database, unless it is `temp`'s.
+            let full = match around.home {
+                Some(home) => format!("{}.{}", within.schema.database_name(home), name.name.text),
+                None => name.name.text.clone(),
+            };
             return Err(Error::no_such(NameKind::Table, &full, name.name.offset));
         }
         if let Some(found) = super::virtual_table::find(within, &name.name.text)? {
@@ -76,10 +74,11 @@ pub(crate) fn writable(
     };
     authorize(within, event, view.name())?;
     usable(&view.triggers)?;
-    let instead = view.triggers.list.iter().any(|trigger| {
+    let is_instead = |trigger: &Arc<Trigger>| {
         trigger.definition.time == TriggerTime::InsteadOf && trigger.definition.event == event
-    });
-    if !instead {
+    };
+    let mut temporary = schema_of_all.temporary_triggers(within.home, view.name());
+    if !view.triggers.list.iter().any(is_instead) && !temporary.any(is_instead) {
         return Err(is_view(view.name(), name.name.offset));
     }
     let table = table_of_view(within, view, name.name.offset)?;

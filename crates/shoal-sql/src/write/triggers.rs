@@ -2,6 +2,9 @@
 //!
 //! A program is compiled when the statement that may run it is prepared. `OLD` and `NEW` are
 //! parameters of its queries, so that it is run for each row with other values.
+//!
+//! Triggers write to their own database, but for triggers of `temp`: these are on tables of any
+//! database, and each of their steps writes to a database of its own ([`Context::enter`]).
 
 use std::sync::Arc;
 
@@ -12,7 +15,7 @@ use super::query::RowQuery;
 use super::row::Row;
 use super::target::Target;
 use super::update::UpdatePlan;
-use super::{Context, Done, Failure, delete, insert, references, update};
+use super::{Context, Done, Failure, delete, home, insert, references, update};
 use crate::Error;
 use crate::error::Raise;
 use crate::parse::Guard;
@@ -36,7 +39,8 @@ pub(crate) struct Program {
     /// `None` for an action: actions may always run within themselves.
     trigger: Option<Arc<Trigger>>,
     when: Option<RowQuery>,
-    steps: Vec<Step>,
+    /// Each with the number of the database written to.
+    steps: Vec<(usize, Step)>,
 }
 
 #[derive(Debug)]
@@ -77,13 +81,21 @@ pub(crate) struct Programs(Vec<Program>);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Firing {
     pub(crate) before: Vec<usize>,
+    /// After the change and before `RETURNING` looks at the row: `temp`'s programs for a table of
+    /// another database.
+    pub(crate) early: Vec<usize>,
     pub(crate) after: Vec<usize>,
     pub(crate) instead: Vec<usize>,
 }
 
 impl Firing {
     pub(crate) fn is_empty(&self) -> bool {
-        self.before.is_empty() && self.after.is_empty() && self.instead.is_empty()
+        self.before.is_empty() && !self.fires_after() && self.instead.is_empty()
+    }
+
+    /// True where programs run after the change.
+    pub(crate) fn fires_after(&self) -> bool {
+        !self.early.is_empty() || !self.after.is_empty()
     }
 }
 
@@ -91,9 +103,12 @@ impl Firing {
 #[derive(Debug)]
 pub(crate) struct Within<'a> {
     pub(crate) schema: &'a Schema,
-    /// The database written to, and its own schema.
+    /// The database written to, by the statement or by the step that is compiled, and its own
+    /// schema.
     pub(crate) home: usize,
     pub(crate) own: &'a Schema,
+    /// The databases written to by steps and consequences, the statement's own among them or not.
+    written: Vec<usize>,
     /// Every compiled program with the `OR` clause of the statement around; the program is `None`
     /// while being compiled.
     compiled: Vec<(Origin, Option<Conflict>, Option<Program>)>,
@@ -119,7 +134,40 @@ impl<'a> Within<'a> {
             None => (MAIN, schema),
         };
         let (compiled, conflict, is_kept) = (Vec::new(), None, false);
-        Within { schema, home, own, compiled, conflict, is_silent, guard, is_kept }
+        let written = Vec::new();
+        Within { schema, home, own, written, compiled, conflict, is_silent, guard, is_kept }
+    }
+
+    /// Notes a database that is written to.
+    pub(crate) fn writes_to(&mut self, database: usize) {
+        if !self.written.contains(&database) {
+            self.written.push(database);
+        }
+    }
+
+    /// The databases written to beside the statement's own, in the order of their numbers.
+    pub(crate) fn others(&self) -> Vec<usize> {
+        let mut others = self.written.clone();
+        others.retain(|database| *database != self.home);
+        others.sort_unstable();
+        others
+    }
+
+    /// The triggers that changes of a table or view run, in the order of firing.
+    pub(crate) fn triggers<'t>(
+        &self,
+        target: &'t Target,
+    ) -> impl Iterator<Item = &'t Arc<Trigger>> + use<'t, 'a>
+    where
+        'a: 't,
+    {
+        let temporary = self.schema.temporary_triggers(self.home, &target.table.name);
+        temporary.collect::<Vec<_>>().into_iter().chain(&target.triggers().list)
+    }
+
+    /// True where an event of a table or view runs triggers.
+    pub(crate) fn has_triggers(&self, target: &Target, event: TriggerEvent) -> bool {
+        self.triggers(target).any(|trigger| trigger.definition.event == event)
     }
 
     /// True where the rows of a table are kept by the connection's keeper, who is asked then.
@@ -142,11 +190,6 @@ impl<'a> Within<'a> {
     /// True once a kept table was asked about.
     pub(crate) fn is_kept(&self) -> bool {
         self.is_kept
-    }
-
-    /// The one database of a trigger's names; `None` for all databases.
-    fn home_of_names(&self) -> Option<usize> {
-        Some(self.home).filter(|home| *home != MAIN && *home != TEMP)
     }
 
     /// What was compiled.
@@ -172,16 +215,19 @@ impl<'a> Within<'a> {
         if self.is_silent {
             return Ok(firing);
         }
-        for trigger in &target.triggers().list {
+        for trigger in self.triggers(target) {
             let definition = &trigger.definition;
             let names = |name: &Name| changed.iter().any(|changed| name.is(changed));
             let wanted = definition.columns.is_empty() || definition.columns.iter().any(names);
-            if definition.event != event || !wanted || self.is_guard(&target.table, &trigger.name) {
+            let is_far = trigger.database != self.home;
+            let is_guard = !is_far && self.is_guard(&target.table, &trigger.name);
+            if definition.event != event || !wanted || is_guard {
                 continue;
             }
             let number = self.program(trigger, &target.table, conflict)?;
             match definition.time {
                 TriggerTime::Before => firing.before.push(number),
+                TriggerTime::After if is_far => firing.early.push(number),
                 TriggerTime::After => firing.after.push(number),
                 TriggerTime::InsteadOf => firing.instead.push(number),
             }
@@ -225,7 +271,7 @@ impl<'a> Within<'a> {
                 }
                 other => within.step(other, around)?,
             };
-            Ok(Program { trigger: None, when, steps: vec![step] })
+            Ok(Program { trigger: None, when, steps: vec![(within.home, step)] })
         })
     }
 
@@ -254,12 +300,33 @@ impl<'a> Within<'a> {
         let schema = self.schema;
         let definition = &trigger.definition;
         let (rows, next) = rows_at_hand(table, definition.event, ("old", "new"));
-        let home = self.home_of_names();
+        // Names in `temp`'s triggers are looked up in all databases, those in others in their own.
+        let home = Some(trigger.database).filter(|database| *database != TEMP);
         let around = Around { rows: &rows, in_trigger: true, home, next, ..Around::statement(0) };
         let when = condition(schema, definition.when.as_ref(), around)?;
         let mut steps = Vec::with_capacity(definition.body.len());
         for step in &definition.body {
-            steps.push(self.step(step, around)?);
+            let target = match step {
+                Stmt::Insert(it) => Some(&it.table),
+                Stmt::Update(it) => Some(&it.table),
+                Stmt::Delete(it) => Some(&it.table),
+                _ => None,
+            };
+            let database = match target {
+                Some(target) if home.is_none() => home::of_object(schema, target)?,
+                _ => self.home,
+            };
+            let Some(own) = schema.of_database(database) else {
+                return Err(Error::Misuse { what: "a trigger of a database that is not there" });
+            };
+            if target.is_some() {
+                self.writes_to(database);
+            }
+            let around_step = (self.home, self.own);
+            (self.home, self.own) = (database, own);
+            let compiled = self.step(step, around);
+            (self.home, self.own) = around_step;
+            steps.push((database, compiled?));
         }
         Ok(Program { trigger: Some(Arc::clone(trigger)), when, steps })
     }
@@ -343,6 +410,7 @@ pub(crate) fn fire(
             home: context.home,
             main: context.main,
             transaction: &mut *context.transaction,
+            others: &mut *context.others,
             attached: context.attached,
             schema: context.schema,
             session,
@@ -401,29 +469,39 @@ impl Program {
                 return Ok(());
             }
         }
-        for step in &self.steps {
-            let done = match step {
-                Step::Select(query) => {
-                    query.run(context)?;
-                    continue;
-                }
-                Step::Restrict(query) => {
-                    let applies = !context.state.violations.outstanding.defers_all;
-                    if applies && !query.run(context)?.is_empty() {
-                        return Err(references::failed());
-                    }
-                    continue;
-                }
-                Step::Insert(plan) => plan.execute(context),
-                Step::Update(plan) => plan.execute(context),
-                Step::Delete(plan) => plan.execute(context),
-            };
+        for (database, step) in &self.steps {
+            let before = context.enter(*database)?;
+            let done = step.run(context);
+            context.enter(before)?;
             let done = done.map_err(|failure| Failure { done: Done::default(), ..failure })?;
+            let Some(done) = done else { continue };
             let mut counts = counts(context.session);
             counts.note(done.changes, done.last_insert_rowid);
             context.session.set_counts(counts);
         }
         Ok(())
+    }
+}
+
+impl Step {
+    /// Runs the step in the database that it writes to; `None` for a step that changes no rows.
+    fn run(&self, context: &mut Context<'_>) -> Result<Option<Done>, Failure> {
+        match self {
+            Step::Select(query) => {
+                query.run(context)?;
+                Ok(None)
+            }
+            Step::Restrict(query) => {
+                let applies = !context.state.violations.outstanding.defers_all;
+                if applies && !query.run(context)?.is_empty() {
+                    return Err(references::failed());
+                }
+                Ok(None)
+            }
+            Step::Insert(plan) => plan.execute(context).map(Some),
+            Step::Update(plan) => plan.execute(context).map(Some),
+            Step::Delete(plan) => plan.execute(context).map(Some),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::parse::ast::{
 };
 use crate::parse::parse;
 use crate::schema::{
-    Connected, Definition, MAIN, Object, Parts, Schema, TableModule, TableWrites,
+    Connected, Definition, MAIN, Object, Parts, Schema, TEMP, TableModule, TableWrites,
     VirtualDefinition, VirtualRow, VirtualWriter, VirtualWriters,
 };
 use crate::value::Value;
@@ -210,8 +210,9 @@ impl ChangeVirtualPlan {
         }
         self.table.instance.destroy(&mut context.table_writes())?;
         delete_where(context.transaction, Pgno::FIRST, |row| {
-            is_name(row.get(2), name) && is_name(row.first(), "table")
-                || is_name(row.get(2), name) && is_name(row.first(), "trigger")
+            // A trigger of `temp` may be on a table of that name in another database.
+            let is_trigger = context.home != TEMP && is_name(row.first(), "trigger");
+            is_name(row.get(2), name) && (is_name(row.first(), "table") || is_trigger)
         })?;
         context.transaction.bump_schema_cookie()?;
         Ok(Done::default())
@@ -304,7 +305,9 @@ impl VirtualTarget {
 impl Context<'_> {
     /// The writing end of virtual tables.
     pub(crate) fn table_writes(&mut self) -> TableWrites<'_> {
-        let (read, home) = ((self.main, self.attached), (self.schema, self.home));
+        let main = self.others.iter().find(|(database, _)| *database == MAIN);
+        let main = main.map(|(_, main)| main).or(self.main);
+        let (read, home) = ((main, self.attached), (self.schema, self.home));
         TableWrites::new(self.transaction, home, read, self.session)
     }
 
@@ -333,10 +336,11 @@ impl Context<'_> {
             return Ok(T::default());
         }
         let mut writers = std::mem::take(&mut self.state.writers);
+        let main = self.others.iter().find(|(database, _)| *database == MAIN);
         let parts = Parts {
             schema: self.schema,
             home: self.home,
-            main: self.main,
+            main: main.map(|(_, main)| main).or(self.main),
             attached: self.attached,
             session: self.session,
         };
@@ -345,12 +349,15 @@ impl Context<'_> {
         done
     }
 
-    /// Flushes all writers of the database.
+    /// Flushes all writers of the databases written to.
     ///
     /// # Errors
     /// Theirs.
     pub(crate) fn flush_writers(&mut self) -> Result<(), Error> {
-        self.with_writers(VirtualWriters::flush)
+        match self.state.writers.is_empty() {
+            true => Ok(()),
+            false => self.in_each(|context| context.with_writers(VirtualWriters::flush)),
+        }
     }
 }
 
@@ -378,6 +385,7 @@ impl TableWrites<'_> {
             home: MAIN,
             main: None,
             transaction: self.transaction,
+            others: &mut [],
             attached: &[],
             schema: &schema,
             session: self.session,

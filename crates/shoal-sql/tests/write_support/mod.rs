@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use rusqlite::types::ValueRef as SqliteValue;
 use shoal_sql::{Connection, Value};
-use shoal_store::vfs::{Image, SimVfs};
+use shoal_store::vfs::{Image, OsVfs, SimVfs};
 use shoal_store::{Access, Mode, Options, Store};
 
 pub(crate) use shoal_testkit::Random;
@@ -80,6 +80,48 @@ pub(crate) fn script(statements: &[&str]) {
     assert!(different.is_empty(), "{}", different.join("\n"));
     drop(ours);
     assert_eq!(contents_of(&vfs.image()), contents(&theirs));
+}
+
+/// Opens a Shoal connection to a file on the disk.
+pub(crate) fn on_disk(path: &Path) -> Connection {
+    let store = Store::open(Arc::new(OsVfs), path, Access::Create).unwrap();
+    Connection::open(store).unwrap()
+}
+
+/// Runs statements in both, each on files of its own; `DIR` stands for their folder. Fails unless
+/// all outcomes and counts agree, and all files hold the same in the end, whole to SQLite.
+pub(crate) fn script_of_files(statements: &[&str]) {
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let mut shoal = on_disk(&folders[0].path().join("main.db"));
+    let peer = sqlite(Some(&folders[1].path().join("main.db")));
+    let mut different = Vec::new();
+    for sql in statements {
+        let text = |place: usize| sql.replace("DIR", folders[place].path().to_str().unwrap());
+        let (got, expect) = (run_shoal(&mut shoal, &text(0)), run_sqlite(&peer, &text(1)));
+        if got != expect {
+            different.push(format!("{sql}\n{}sqlite: {}", show(&got), show(&expect)));
+        }
+        if different.is_empty() {
+            let counts = "SELECT changes(), total_changes(), last_insert_rowid()";
+            let (got, expect) = (run_shoal(&mut shoal, counts), run_sqlite(&peer, counts));
+            assert_eq!(got, expect, "{sql}");
+        }
+    }
+    assert!(different.is_empty(), "{}", different.join("\n"));
+    drop((shoal, peer));
+    for name in ["main.db", "a.db", "b.db"] {
+        let path = |place: usize| folders[place].path().join(name);
+        assert_eq!(path(0).exists(), path(1).exists(), "{name}");
+        if path(0).exists() {
+            let [own, other] = [0, 1].map(|place| {
+                let connection = sqlite(Some(&path(place)));
+                let whole = run_sqlite(&connection, "PRAGMA integrity_check").unwrap();
+                assert_eq!(show(&Ok(whole)), "\"ok\"\n");
+                contents(&connection)
+            });
+            assert_eq!(own, other, "{name}");
+        }
+    }
 }
 
 /// The outcome of a statement: its rows, or its count of changes, or its error's message.

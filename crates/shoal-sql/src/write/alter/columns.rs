@@ -9,7 +9,7 @@ use super::super::constraints::Constraints;
 use super::super::row::{Row, RowEnv};
 use super::super::rows::Rows;
 use super::super::schema_rows::StoredRow;
-use super::definitions::{check_all, reread};
+use super::definitions::{check_all, check_temporary, in_temporary, reread};
 use super::{rename, text};
 use crate::Error;
 use crate::exec::RowExpr;
@@ -178,7 +178,14 @@ pub(super) fn drop(
         return Err(Error::runtime(message));
     }
     check_all(context.schema, &rows, "", false)?;
+    check_temporary(context, None, "", false)?;
     rename::quote_texts(context, &mut rows)?;
+    in_temporary(context, |context| {
+        let mut rows = StoredRow::all(context.transaction)?;
+        rows.retain(StoredRow::is_view_or_trigger);
+        rename::quote_texts(context, &mut rows)?;
+        Ok(context.transaction.bump_schema_cookie()?)
+    })?;
     let row = own_row(&mut rows, table)?;
     let sql = row.sql.take().unwrap_or_default();
     let names: Vec<usize> = column_defs(&sql)?.iter().map(|it| it.name.offset).collect();
@@ -187,6 +194,7 @@ pub(super) fn drop(
     let schema = reread(context, "drop column")?;
     let rows = StoredRow::all(context.transaction)?;
     check_all(&schema, &rows, "after drop column", true)?;
+    check_temporary(context, Some(schema), "after drop column", true)?;
     match table.columns[column].stored {
         Some(place) if table.without_rowid => drop_from_index(context, table, place),
         Some(place) => drop_from_rows(context, table, place),

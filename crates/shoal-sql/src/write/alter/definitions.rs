@@ -1,5 +1,7 @@
 //! The definitions in a schema and the names in them, as `ALTER TABLE` looks at them.
 
+use std::sync::Arc;
+
 use shoal_store::Pgno;
 
 use super::super::schema_rows::StoredRow;
@@ -18,7 +20,7 @@ use crate::parse::ast::{
 };
 use crate::resolve::names::{Meaning, NameUse};
 use crate::resolve::{Around, Clause, GivenRow, Resolver};
-use crate::schema::{MAIN, Object, Schema, Table, build_index};
+use crate::schema::{MAIN, Object, Schema, TEMP, Table, build_index};
 use crate::value::Value;
 
 /// Notes a change of the schema and reads the schema again from the transaction.
@@ -31,7 +33,7 @@ pub(super) fn reread(context: &mut Context<'_>, what: &str) -> Result<Schema, Er
     let rows = StoredRow::all(context.transaction)?;
     let when = format!("after {what}");
     for row in rows.iter().filter(|row| row.kind == "table" || row.kind == "index") {
-        check(&schema, row, &when, false)?;
+        check(Definitions { schema: &schema, database: MAIN }, row, &when, false)?;
     }
     Ok(schema)
 }
@@ -46,10 +48,95 @@ pub(super) fn check_all(
     when: &str,
     refuses_texts: bool,
 ) -> Result<(), Error> {
+    let schema = Definitions { schema, database: MAIN };
     rows.iter().try_for_each(|row| check(schema, row, when, refuses_texts))
 }
 
-fn check(schema: &Schema, row: &StoredRow, when: &str, refuses_texts: bool) -> Result<(), Error> {
+/// The same of the definitions in `temp`; `schema` is that of `main`, as changed.
+///
+/// # Errors
+/// As [`check_all`].
+pub(super) fn check_temporary(
+    context: &mut Context<'_>,
+    schema: Option<Schema>,
+    when: &str,
+    refuses_texts: bool,
+) -> Result<(), Error> {
+    in_temporary(context, |context| {
+        let rows = StoredRow::all(context.transaction)?;
+        let whole;
+        let schema = match schema {
+            None => context.schema,
+            Some(main) => {
+                let temporary = context.own_schema().reread(context.transaction)?;
+                whole = context.schema.with_changed(&main, temporary);
+                &whole
+            }
+        };
+        let schema = Definitions { schema, database: TEMP };
+        let mut rows = rows.iter().filter(|row| row.is_view_or_trigger());
+        rows.try_for_each(|row| check(schema, row, when, refuses_texts))
+    })
+}
+
+/// Does some work in `temp`, where a statement that alters `main` changes definitions in both.
+///
+/// # Errors
+/// The work's.
+pub(super) fn in_temporary(
+    context: &mut Context<'_>,
+    work: impl FnOnce(&mut Context<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    if !context.others.iter().any(|(other, _)| *other == TEMP) {
+        return Ok(());
+    }
+    let before = context.enter(TEMP)?;
+    let done = work(context);
+    context.enter(before)?;
+    done
+}
+
+/// Where names in definitions are looked up: those in `temp` in all databases.
+#[derive(Clone, Copy)]
+pub(super) struct Definitions<'s> {
+    pub(super) schema: &'s Schema,
+    /// The database with the definitions.
+    pub(super) database: usize,
+}
+
+impl<'s> Definitions<'s> {
+    /// The one database of unqualified names; `None` for all databases.
+    fn home(self) -> Option<usize> {
+        Some(self.database).filter(|database| *database != TEMP)
+    }
+
+    /// The table, view or virtual table meant by a name, and its database.
+    fn object(self, name: &ast::ObjectName) -> Option<(usize, &'s Object)> {
+        if self.database != TEMP {
+            return self.schema.object(&name.name.text).map(|object| (MAIN, object));
+        }
+        let database = match &name.database {
+            Some(database) => Some(self.schema.database(&database.text)?),
+            None => None,
+        };
+        self.schema.find(database, &name.name.text)
+    }
+
+    /// The table meant by a name.
+    fn table(self, name: &ast::ObjectName) -> Option<&'s Arc<Table>> {
+        match self.object(name) {
+            Some((_, Object::Table(table))) => Some(table),
+            _ => None,
+        }
+    }
+}
+
+fn check(
+    schema: Definitions<'_>,
+    row: &StoredRow,
+    when: &str,
+    refuses_texts: bool,
+) -> Result<(), Error> {
     let Some(sql) = row.sql.as_deref().filter(|_| row.is_ordinary()) else { return Ok(()) };
     names_of(schema, sql, refuses_texts).map(drop).map_err(|error| in_definition(row, when, error))
 }
@@ -72,21 +159,22 @@ pub(super) fn in_definition(row: &StoredRow, when: &str, error: Error) -> Error 
 /// # Errors
 /// The fault of the definition.
 pub(super) fn names_of(
-    schema: &Schema,
+    definitions: Definitions<'_>,
     sql: &str,
     refuses_texts: bool,
 ) -> Result<Vec<NameUse>, Error> {
+    let schema = definitions.schema;
     let parsed = parse::parse(sql)?;
     match &parsed.stmt {
         Stmt::CreateTable(definition) => table_names(schema, definition, sql, refuses_texts),
         Stmt::CreateIndex(definition) => index_names(schema, definition, refuses_texts),
         Stmt::CreateView(definition) => {
-            let around = Around::statement(0);
+            let around = Around { home: definitions.home(), ..Around::statement(0) };
             let mut resolver = Resolver::noting(schema, around, refuses_texts);
             resolver.query(&definition.select)?;
             Ok(resolver.into_names())
         }
-        Stmt::CreateTrigger(definition) => trigger_names(schema, definition, refuses_texts),
+        Stmt::CreateTrigger(definition) => trigger_names(definitions, definition, refuses_texts),
         _ => Ok(Vec::new()),
     }
 }
@@ -94,16 +182,24 @@ pub(super) fn names_of(
 /// Names gathered without being resolved.
 struct Found<'a> {
     schema: &'a Schema,
+    definitions: Definitions<'a>,
     names: Vec<NameUse>,
 }
 
-impl Found<'_> {
+impl<'a> Found<'a> {
+    fn new(definitions: Definitions<'a>) -> Found<'a> {
+        Found { schema: definitions.schema, definitions, names: Vec::new() }
+    }
+
     fn add(&mut self, name: &Name, meaning: Meaning) {
         self.names.push(NameUse { offset: name.offset, text: name.text.clone(), meaning });
     }
 
     /// The name of one of a table's columns, if there is one.
     fn column(&mut self, table: &Table, name: &Name) {
+        if table.database != MAIN {
+            return;
+        }
         if let Some(column) = table.column_index(&name.text) {
             self.add(name, Meaning::Column { table: table.name.clone(), column });
         }
@@ -157,7 +253,7 @@ fn table_names(
     refuses_texts: bool,
 ) -> Result<Vec<NameUse>, Error> {
     let table = create_table::check_stored(schema, definition, sql)?;
-    let mut found = Found { schema, names: Vec::new() };
+    let mut found = Found::new(Definitions { schema, database: MAIN });
     found.add(&definition.name.name, Meaning::Table(table.name.clone()));
     let CreateTableBody::Columns { columns, constraints, .. } = &definition.body else {
         return Ok(found.names);
@@ -204,7 +300,7 @@ fn index_names(
         let name = format!("main.{}", definition.table.text);
         return Err(Error::no_such(NameKind::Table, &name, definition.table.offset));
     };
-    let mut found = Found { schema, names: Vec::new() };
+    let mut found = Found::new(Definitions { schema, database: MAIN });
     found.add(&definition.table, Meaning::Table(table.name.clone()));
     for OrderTerm { expr, .. } in &definition.columns {
         let mut inner = expr;
@@ -226,22 +322,28 @@ fn index_names(
 }
 
 fn trigger_names(
-    schema: &Schema,
+    definitions: Definitions<'_>,
     definition: &CreateTrigger,
     refuses_texts: bool,
 ) -> Result<Vec<NameUse>, Error> {
     let on = &definition.table.name;
-    let of_view;
-    let table = match schema.object(&on.text) {
-        Some(Object::Table(table)) => &**table,
-        Some(Object::View(view)) => {
-            of_view = table_of_view(&Within::new(schema, MAIN, false, None), view, on.offset)?;
+    let mut of_view;
+    let table = match definitions.object(&definition.table) {
+        Some((_, Object::Table(table))) => &**table,
+        Some((database, Object::View(view))) => {
+            let within = Within::new(definitions.schema, database, false, None);
+            of_view = table_of_view(&within, view, on.offset)?;
+            of_view.database = database;
             &of_view
         }
+        // A trigger of `temp` may outlive its table.
+        _ if definitions.database == TEMP => return Ok(Vec::new()),
         _ => return Err(Error::no_such(NameKind::Table, &format!("main.{}", on.text), on.offset)),
     };
-    let mut found = Found { schema, names: Vec::new() };
-    found.add(on, Meaning::Table(table.name.clone()));
+    let mut found = Found::new(definitions);
+    if table.database == MAIN {
+        found.add(on, Meaning::Table(table.name.clone()));
+    }
     definition.columns.iter().for_each(|name| found.column(table, name));
     let mut rows: Vec<GivenRow<'_>> = Vec::new();
     let mut next = 1;
@@ -255,7 +357,8 @@ fn trigger_names(
             rows.push(row);
         }
     }
-    let around = Around { rows: &rows, in_trigger: true, next, ..Around::statement(0) };
+    let home = definitions.home();
+    let around = Around { rows: &rows, in_trigger: true, home, next, ..Around::statement(0) };
     if let Some(when) = &definition.when {
         let query = query_of(None, vec![when.clone()], None);
         found.query(&query, around, refuses_texts)?;
@@ -289,7 +392,7 @@ impl Found<'_> {
                 self.query(&query, around, refuses_texts)
             }
             Stmt::Update(update) => {
-                let target = self.schema.table(&update.table.name.text).cloned();
+                let target = self.definitions.table(&update.table).cloned();
                 let mut exprs = Vec::new();
                 for (names, expr) in &update.sets {
                     if let Some(target) = &target {
@@ -302,7 +405,7 @@ impl Found<'_> {
                 self.query(&query, around, refuses_texts)
             }
             Stmt::Insert(insert) => {
-                let target = self.schema.table(&insert.table.name.text).cloned();
+                let target = self.definitions.table(&insert.table).cloned();
                 let mut columns = insert.columns.iter().flatten();
                 if let Some(target) = &target {
                     columns.by_ref().for_each(|name| self.column(target, name));

@@ -13,12 +13,13 @@ use std::sync::Arc;
 
 use super::schema_rows::StoredRow;
 use super::target::{check_database, writable_table};
+use super::triggers::Within;
 use super::{Context, Done, Kind};
 use crate::Error;
 use crate::error::NameKind;
 use crate::exec::{Place, RowExpr};
 use crate::parse::ast::{AlterTable, ColumnDef, Name, Quote, TableChange};
-use crate::schema::{MAIN, Object, Schema, Table};
+use crate::schema::{MAIN, Object, Schema, TEMP, Table};
 
 /// A prepared `ALTER TABLE`.
 #[derive(Debug)]
@@ -60,7 +61,12 @@ enum Change {
 ///
 /// # Errors
 /// As [`super::prepare`].
-pub(crate) fn prepare(schema: &Schema, alter: &AlterTable, sql: &str) -> Result<Kind, Error> {
+pub(crate) fn prepare(
+    within: &mut Within<'_>,
+    alter: &AlterTable,
+    sql: &str,
+) -> Result<Kind, Error> {
+    let schema = within.schema;
     let name = &alter.table.name;
     let place = alter.table.database.as_ref().unwrap_or(name);
     let home = match &alter.table.database {
@@ -80,6 +86,18 @@ pub(crate) fn prepare(schema: &Schema, alter: &AlterTable, sql: &str) -> Result<
         return Err(Error::no_such(NameKind::Table, &full, name.offset));
     };
     check_alterable(schema, object, &alter.change, name)?;
+    let rewrites = matches!(
+        alter.change,
+        TableChange::RenameTo(_) | TableChange::RenameColumn { .. } | TableChange::DropColumn(_)
+    );
+    let has_definitions = |temporary: &Schema| {
+        let is_about_more =
+            |it: &Object| matches!(it, Object::View(_)) || !it.triggers().list.is_empty();
+        !temporary.far_triggers().is_empty() || temporary.objects().iter().any(is_about_more)
+    };
+    if rewrites && schema.of_database(TEMP).is_some_and(has_definitions) {
+        within.writes_to(TEMP);
+    }
     if let (Object::Virtual(known), TableChange::RenameTo(new)) = (object, &alter.change) {
         return super::virtual_table::prepare_change((schema, MAIN), known, Some(&new.text));
     }

@@ -5,11 +5,13 @@ use shoal_store::{Record, ValueRef, encode_record};
 use super::super::Context;
 use super::super::schema_rows::StoredRow;
 use super::super::sequence;
-use super::definitions::{check_all, in_definition, names_of, reread};
+use super::definitions::{
+    Definitions, check_all, check_temporary, in_definition, in_temporary, names_of, reread,
+};
 use super::text::{dequoted, token_at};
 use crate::Error;
 use crate::resolve::names::{Meaning, NameUse};
-use crate::schema::Table;
+use crate::schema::{MAIN, TEMP, Table};
 
 /// Renames a table.
 ///
@@ -17,6 +19,7 @@ use crate::schema::Table;
 /// A definition without a meaning, before or after; the store's.
 pub(super) fn table(context: &mut Context<'_>, table: &Table, new: &str) -> Result<(), Error> {
     let is_it = |name: &str| name.eq_ignore_ascii_case(&table.name);
+    let definitions = Definitions { schema: context.schema, database: MAIN };
     let mut rows = StoredRow::all(context.transaction)?;
     for row in &mut rows {
         let before = row.clone();
@@ -27,11 +30,7 @@ pub(super) fn table(context: &mut Context<'_>, table: &Table, new: &str) -> Resu
         } else if let Some(sql) = row.sql.clone().filter(|_| !row.is_reserved())
             && (row.kind != "index" || is_it(&row.table))
         {
-            let names = names_of(context.schema, &sql, false)
-                .map_err(|error| in_definition(row, "", error))?;
-            let wanted = |name: &NameUse| matches!(&name.meaning, Meaning::Table(it) if is_it(it));
-            let quoted = quoted(new);
-            row.sql = Some(rewritten(&sql, names.into_iter().filter(wanted), |_| quoted.clone())?);
+            row.sql = Some(with_table_renamed(definitions, row, &sql, table, new)?);
         }
         if is_it(&row.table) && matches!(row.kind.as_str(), "table" | "index" | "trigger") {
             new.clone_into(&mut row.table);
@@ -51,8 +50,47 @@ pub(super) fn table(context: &mut Context<'_>, table: &Table, new: &str) -> Resu
         }
     }
     rename_sequence(context, &table.name, new)?;
+    in_temporary(context, |context| table_in_temporary(context, table, new))?;
     let schema = reread(context, "rename")?;
-    check_all(&schema, &StoredRow::all(context.transaction)?, "after rename", false)
+    check_all(&schema, &StoredRow::all(context.transaction)?, "after rename", false)?;
+    check_temporary(context, Some(schema), "after rename", false)
+}
+
+/// Renames a table of `main` in the views and triggers of `temp`.
+fn table_in_temporary(context: &mut Context<'_>, table: &Table, new: &str) -> Result<(), Error> {
+    let definitions = Definitions { schema: context.schema, database: TEMP };
+    let mut changed = false;
+    for mut row in StoredRow::all(context.transaction)? {
+        let before = row.clone();
+        let Some(sql) = row.sql.clone().filter(|_| row.is_view_or_trigger()) else { continue };
+        row.sql = Some(with_table_renamed(definitions, &row, &sql, table, new)?);
+        let mut on_table = context.schema.temporary_triggers(MAIN, &table.name);
+        if row.kind == "trigger" && on_table.any(|it| it.name.eq_ignore_ascii_case(&row.name)) {
+            new.clone_into(&mut row.table);
+        }
+        if row != before {
+            row.store(context.transaction)?;
+            changed = true;
+        }
+    }
+    if changed {
+        context.transaction.bump_schema_cookie()?;
+    }
+    Ok(())
+}
+
+/// The text of a definition with another name for a table of `main`.
+fn with_table_renamed(
+    definitions: Definitions<'_>,
+    row: &StoredRow,
+    sql: &str,
+    table: &Table,
+    new: &str,
+) -> Result<String, Error> {
+    let names = names_of(definitions, sql, false).map_err(|error| in_definition(row, "", error))?;
+    let wanted = |name: &NameUse| matches!(&name.meaning, Meaning::Table(it) if it.eq_ignore_ascii_case(&table.name));
+    let quoted = quoted(new);
+    rewritten(sql, names.into_iter().filter(wanted), |_| quoted.clone())
 }
 
 /// The text behind the name of a stored `CREATE VIRTUAL TABLE`; `None` for other definitions.
@@ -104,14 +142,37 @@ pub(super) fn column(
 ) -> Result<(), Error> {
     let mut rows = StoredRow::all(context.transaction)?;
     check_all(context.schema, &rows, "", false)?;
+    check_temporary(context, None, "", false)?;
     quote_texts(context, &mut rows)?;
-    for row in &mut rows {
+    column_in(context, &mut rows, table, place, (new, always_quoted))?;
+    in_temporary(context, |context| {
+        let mut rows = StoredRow::all(context.transaction)?;
+        rows.retain(StoredRow::is_view_or_trigger);
+        quote_texts(context, &mut rows)?;
+        column_in(context, &mut rows, table, place, (new, always_quoted))?;
+        Ok(context.transaction.bump_schema_cookie()?)
+    })?;
+    let schema = reread(context, "rename")?;
+    check_all(&schema, &StoredRow::all(context.transaction)?, "after rename", true)?;
+    check_temporary(context, Some(schema), "after rename", true)
+}
+
+/// Renames a column in the definitions of one database.
+fn column_in(
+    context: &mut Context<'_>,
+    rows: &mut [StoredRow],
+    table: &Table,
+    place: usize,
+    (new, always_quoted): (&str, bool),
+) -> Result<(), Error> {
+    let definitions = Definitions { schema: context.schema, database: context.home };
+    for row in rows {
         let Some(sql) = row.sql.clone().filter(|_| row.is_ordinary()) else { continue };
         if row.kind == "index" && row.table != table.name {
             continue;
         }
         let names =
-            names_of(context.schema, &sql, false).map_err(|error| in_definition(row, "", error))?;
+            names_of(definitions, &sql, false).map_err(|error| in_definition(row, "", error))?;
         let wanted = |name: &NameUse| {
             matches!(&name.meaning, Meaning::Column { table: of, column }
                 if of.eq_ignore_ascii_case(&table.name) && *column == place)
@@ -130,8 +191,7 @@ pub(super) fn column(
             row.store(context.transaction)?;
         }
     }
-    let schema = reread(context, "rename")?;
-    check_all(&schema, &StoredRow::all(context.transaction)?, "after rename", true)
+    Ok(())
 }
 
 /// Puts single quotes around texts in double quotes: a new column could be called as they are.
@@ -139,10 +199,11 @@ pub(super) fn column(
 /// # Errors
 /// The store's.
 pub(super) fn quote_texts(context: &mut Context<'_>, rows: &mut [StoredRow]) -> Result<(), Error> {
+    let definitions = Definitions { schema: context.schema, database: context.home };
     for row in rows {
         let Some(sql) = row.sql.clone().filter(|_| row.is_ordinary()) else { continue };
         let names =
-            names_of(context.schema, &sql, false).map_err(|error| in_definition(row, "", error))?;
+            names_of(definitions, &sql, false).map_err(|error| in_definition(row, "", error))?;
         let texts = names.into_iter().filter(|name| name.meaning == Meaning::Text);
         let replacement = |token: &str| format!("'{}'", dequoted(token).replace('\'', "''"));
         let changed = rewritten(&sql, texts, replacement)?;
