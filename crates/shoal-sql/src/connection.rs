@@ -1323,7 +1323,7 @@ fn compile(
         | Stmt::CreateVirtualTable(_)
         | Stmt::AlterTable(_)
         | Stmt::Analyze(_)
-        | Stmt::Drop { .. } => Compiled::Write(write::prepare(schema, parsed, sql)?),
+        | Stmt::Drop { .. } => Compiled::Write(Box::new(write::prepare(schema, parsed, sql)?)),
     })
 }
 

@@ -43,7 +43,7 @@ struct OfShape {
 #[derive(Debug)]
 pub(crate) enum Compiled {
     Query(Box<Program>),
-    Write(write::Plan),
+    Write(Box<write::Plan>),
     /// The rows of `EXPLAIN QUERY PLAN`.
     QueryPlan(Vec<Vec<Value>>),
     /// Those of `EXPLAIN`.

@@ -263,7 +263,7 @@ impl Loader {
             None => self.by_name.contains_key(&on.name.text.to_ascii_lowercase()),
         };
         let (name, database) = (row.name.clone(), TEMP);
-        (!is_own).then(|| Trigger { name, database, definition: *definition })
+        (!is_own).then_some(Trigger { name, database, definition: *definition })
     }
 }
 
