@@ -79,6 +79,10 @@ pub(crate) struct EpochKeys {
 }
 
 /// A cipher with its key.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a key schedule lies within locked memory, and a box would lie outside"
+)]
 pub(crate) enum Keyed {
     AesGcmSiv(Aes256GcmSiv),
     XChaCha(XChaCha20Poly1305),
