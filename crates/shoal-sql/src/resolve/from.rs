@@ -272,8 +272,9 @@ impl<'a> Resolver<'a> {
                     (database.offset, format!("{}.{}", database.text, name.name.text))
                 }
                 // Names in a trigger belong to the trigger's database, unless it is `temp`'s.
-                None if self.names.is_some()
-                    || self.around.in_trigger && self.home.is_some() && self.views.is_empty() =>
+                None if self.home.is_some()
+                    && (self.names.is_some()
+                        || self.around.in_trigger && self.views.is_empty()) =>
                 {
                     let home = self.schema.database_name(self.home.unwrap_or_default());
                     (name.name.offset, format!("{home}.{}", name.name.text))

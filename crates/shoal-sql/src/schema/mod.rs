@@ -58,8 +58,8 @@ pub struct Schema {
     attached: Vec<Beside>,
     /// The schema of `temp`, once temporary objects were made.
     temporary: Option<Arc<Schema>>,
-    /// In the schema of `temp`: the triggers on tables and views of other databases, or on none that
-    /// is there, the oldest first.
+    /// In the schema of `temp`: the triggers on tables and views of other databases, or on missing
+    /// ones, the oldest first.
     far_triggers: Vec<Arc<Trigger>>,
     registered: Registered,
     /// Functions and collations of the program's own.
