@@ -520,7 +520,9 @@ fn statement(random: &mut Random) -> String {
             .to_owned(),
         9 => format!("PRAGMA recursive_triggers = {}", random.pick(&["on", "off", "off"])),
         10 => match random.below(6) {
-            0 => format!("DROP TABLE {table}"),
+            // Of no name that two files have: SQLite's ALTER TABLE finds the other's table for the
+            // triggers of `main`.
+            0 => format!("DROP TABLE {}", random.pick(&["w", "main.w", "aux.z", "temp.y", "p"])),
             1 => "CREATE TABLE IF NOT EXISTS main.x (a UNIQUE, b)".to_owned(),
             2 => "CREATE TABLE IF NOT EXISTS aux.z (a, b UNIQUE)".to_owned(),
             3 => "CREATE TEMP TABLE IF NOT EXISTS p (a INTEGER PRIMARY KEY, b)".to_owned(),
@@ -585,11 +587,17 @@ fn sequence(seed: u64) {
         log.push(sql);
         let at = || format!("seed {seed}:\n{}", log.join(";\n"));
         let nested = |outcome: &Outcome| {
-            outcome.as_ref().is_err_and(|message| message.starts_with("no such"))
+            outcome.as_ref().is_err_and(|message| {
+                message.starts_with("no such") || message.starts_with("error in trigger")
+            })
         };
-        // Of two unknown names either may be told first.
+        // Of two unknown names either may be told first, and by either look of an ALTER TABLE.
         let same = got == expect || nested(&got) && nested(&expect);
         assert!(same, "{}\n{}sqlite: {}", at(), show(&got), show(&expect));
+        // Some of these SQLite does not take back within a transaction.
+        if expect.is_err_and(|message| message == "triggers nested too deep") {
+            return;
+        }
         for ask in [
             "SELECT changes(), total_changes(), last_insert_rowid()",
             "SELECT type, name, tbl_name, sql FROM sqlite_temp_schema",
