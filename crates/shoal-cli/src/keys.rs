@@ -104,7 +104,8 @@ pub(crate) fn code_of(failure: &Failure) -> u8 {
     }
 }
 
-/// The new keys of a verb: recipients, and a passphrase or key where one is named or nobody else is.
+/// The new keys of a verb: recipients, and a passphrase or key where one is named or there is no
+/// recipient.
 pub(crate) fn new_keys(args: &NewKeyArgs) -> Result<Vec<NewKey>, Failure> {
     let mut keys = Vec::new();
     for text in &args.recipient {

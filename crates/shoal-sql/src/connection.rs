@@ -785,7 +785,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Refuses to write without SQL to a table that temporary triggers are on.
+    /// Refuses to write without SQL to a table with temporary triggers.
     fn refuse_temporary_triggers(&mut self, table: &str) -> Result<(), Error> {
         if !self.databases.has_temp() {
             return Ok(());
@@ -967,7 +967,7 @@ impl Connection {
     /// The transaction of a database taken out to be written in: the open one, or a new one.
     ///
     /// # Errors
-    /// The store's; the open one is where it was then.
+    /// The store's; the open one is left as before.
     fn take_to_write(&mut self, database: usize) -> Result<Transaction, Error> {
         let open = match database {
             MAIN => self.transaction.take(),
@@ -1013,7 +1013,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Puts transactions back after a statement in them; ends those that are the statement's `own`.
+    /// Puts transactions back after a statement in them; ends the statement's `own` ones.
     fn put_all_back(&mut self, own: bool, taken: &mut Vec<(usize, Transaction)>) {
         for (database, transaction) in taken.drain(..) {
             match own {

@@ -45,7 +45,7 @@ pub enum WrittenColumns {
     Only(Vec<String>),
 }
 
-/// The changes of a table that a principal may make.
+/// The changes of a table granted to a principal.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Writes {
     pub(crate) insert: Option<WrittenColumns>,
@@ -146,7 +146,7 @@ impl Entitlement {
         self.tables.iter().any(|granted| !granted.writes.is_none())
     }
 
-    /// The same rules without their changes: for connections that only read.
+    /// The same rules without their changes: for reading connections.
     #[must_use]
     pub fn read_only(mut self) -> Entitlement {
         self.tables.iter_mut().for_each(|granted| granted.writes = Writes::default());

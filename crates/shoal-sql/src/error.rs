@@ -130,7 +130,7 @@ pub enum Error {
     Misjudged {
         /// The number of the join's step, from 0.
         step: usize,
-        /// The rows it found.
+        /// The rows found by the step.
         found: u64,
         /// The rows found by the first step.
         first: u64,

@@ -303,7 +303,7 @@ fn keys_rowids_and_counters_may_be_hidden() {
     assert_eq!(file.all("SELECT * FROM hiddenkey"), "Int(1)|'s'|Int(10)\nInt(1)|'t'|Int(2)");
     assert_eq!(file.all("SELECT id FROM counted"), "Int(1)\nInt(2)\nInt(3)");
     assert_eq!(file.all("SELECT seq FROM sqlite_sequence"), "Int(3)");
-    // Rowids that are hidden are told by no counter.
+    // Hidden rowids are told by no counter.
     assert_eq!(eve.last_insert_rowid(), 0);
     assert_eq!(text(&ask(&mut eve, "SELECT last_insert_rowid()").unwrap()), "Int(0)");
     assert_eq!(file.all("PRAGMA integrity_check"), "'ok'");
@@ -388,7 +388,7 @@ fn rules_that_grant_nothing_to_write_write_nothing() {
     let mut ada = file.open(Access::ReadWrite).narrowed(entitlement).unwrap();
     let said = run(&mut ada, "DELETE FROM note");
     assert_eq!(said, "error: DELETE is not for a connection that only reads what is granted");
-    // Grants of what is not visible as stored.
+    // Grants of columns not visible as stored.
     for rule in [
         TableRule::of("note").columns(["id"]).insert(only(["salary"])),
         TableRule::of("note").columns(["id"]).update(only(["rowid", "nosuch"])),
@@ -484,7 +484,7 @@ fn random_statements_do_as_on_a_copy_and_touch_nothing_hidden() {
         ];
         let (id, without) = options[(round % 3) as usize];
         let columns = "owner text, a, b int not null default 3, u text unique, check (b < 18)";
-        // Hidden rows have keys beyond those that statements name.
+        // Hidden rows have keys beyond the ones in statements.
         let whole = File::new(&format!(
             "create table t({id}, secret default 'SECRET', owner text, a, h int default 7, \
              b int not null default 3, u text unique, check (b < 18)){without}; \

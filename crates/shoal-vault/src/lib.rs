@@ -2,10 +2,10 @@
 //!
 //! [`Keys`] is what a program hands to [`shoal_store::Options::codecs`]: it knows a passphrase or
 //! asks for one, tells formats of sealed files apart, and gives each file its codec. The modules,
-//! ground first: `secret`, `cost` and `recipient` (keys), `page` (a page sealed and opened), `slots`
-//! (the pages of keys), `new_key` (keys to be given to a file), `sealed` (the codec of Shoal's own
-//! format), `vault` (files opened, made and given other keys), `foreign` (formats of other
-//! programs), `keys` (who has which key).
+//! ground first: `secret`, `cost` and `recipient` (keys), `page` (a page sealed and opened),
+//! `slots` (the pages of keys), `new_key` (keys to be given to a file), `sealed` (the codec of
+//! Shoal's own format), `vault` (files opened, made and given other keys), `foreign` (formats of
+//! other programs), `keys` (who has which key).
 //! `docs/vault.md` has the layout, `SECURITY.md` the promises.
 //!
 //! ```

@@ -84,7 +84,7 @@ pub trait TableEngine: Send + Sync + 'static {
     /// calls. Opening is not timed.
     fn open(&self, path: &Path, access: Access, scratch: &Path) -> Result<Self::Db, Miss>;
 
-    /// Opens an equal copy of the SQLite file `path` for reading, sealed with a passphrase, whose key
+    /// Opens an equal copy of the SQLite file `path` for reading, sealed with a passphrase. The key
     /// costs Argon2id with 64 MiB, 3 passes and 4 lanes each time; engines of plain files make such
     /// a key beside. A first call makes the copy.
     fn open_by_passphrase(&self, _path: &Path, _scratch: &Path) -> Result<Self::Db, Miss> {

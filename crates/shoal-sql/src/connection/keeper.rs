@@ -138,7 +138,7 @@ impl Connection {
         Ok(done)
     }
 
-    /// Brings the open transaction to writing in all databases that a statement writes to.
+    /// Brings the open transaction to writing in all databases a statement writes to.
     fn begin_to_write(&mut self, statement: &Statement) -> Result<(), Error> {
         self.refuse_to_write()?;
         let mut databases = vec![MAIN];

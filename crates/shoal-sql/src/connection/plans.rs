@@ -55,7 +55,7 @@ impl Plan {
         Arc::new(Plan { sql: sql.into(), parsed, compiled, schema, columns, spare, again })
     }
 
-    /// What a query is planned from.
+    /// The ground of a new plan: the schema, the statement, the programs made anew so far.
     pub(crate) fn origin(&self) -> Origin<'_> {
         Origin { schema: &self.schema, stmt: &self.parsed.stmt, made: &self.again }
     }

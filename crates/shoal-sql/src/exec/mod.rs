@@ -165,7 +165,7 @@ impl Run {
         (self.started, self.done, self.failed) = (false, false, None);
     }
 
-    /// The parameters of a run that is given up.
+    /// The parameters of a run given up.
     pub(crate) fn take_parameters(&mut self) -> Vec<Value> {
         let parameters = self.state.parameters.take().unwrap_or_default();
         Arc::try_unwrap(parameters).unwrap_or_else(|shared| shared.to_vec())

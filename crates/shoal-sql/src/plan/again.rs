@@ -24,11 +24,11 @@ const MISJUDGED: f64 = 100.0;
 /// Fewer rows than these are soon gone through.
 const ROWS_MIN: u64 = 20_000;
 
-/// The rows of some sources joined, by a run that found too many.
+/// The rows of some sources joined, by a run with too many.
 #[derive(Clone, Debug)]
 pub(crate) struct Learned {
     pub(crate) sources: Vec<SourceId>,
-    /// What the sources are called, where the plan has words.
+    /// The names of the sources, where the plan has words.
     pub(crate) names: Vec<String>,
     pub(crate) expected: f64,
     /// Rows found before the run stopped.
@@ -116,7 +116,7 @@ impl Program {
         }
     }
 
-    /// What the rows found by a step of the watched join tell.
+    /// The lesson of the rows found by a step of the watched join.
     fn learn(&self, misjudged: Misjudged) -> Option<Learned> {
         let Misjudged { step, found, first } = misjudged;
         let steps = self.watched.get(..=step)?;

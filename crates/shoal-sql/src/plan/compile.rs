@@ -76,7 +76,7 @@ pub(crate) struct Compiler {
     pub(crate) gathers_keys: bool,
     /// True where functions of the program's own are called.
     pub(crate) calls_own: bool,
-    /// What runs of earlier plans of the statement found out.
+    /// The lessons of earlier plans' runs.
     pub(crate) learned: Vec<Learned>,
 }
 

@@ -182,7 +182,7 @@ pub(super) struct IndexTree<'e, 's> {
 }
 
 impl<'e> IndexTree<'e, '_> {
-    /// How many rows have the constants that the key's first columns must be equal to.
+    /// How many rows have the constants of the key's first columns.
     fn rows_of(&self, equal: &[(KeyExpr<'e>, Option<Affinity>, NullKey)]) -> Option<f64> {
         let constant = |(key, affinity, _): &(KeyExpr<'e>, Option<Affinity>, NullKey)| {
             let KeyExpr::Expr(Expr::Const(value)) = key else { return None };

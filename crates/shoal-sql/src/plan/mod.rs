@@ -92,9 +92,9 @@ pub(crate) struct Program {
     pub(crate) forced: Forced,
     /// True where functions of the program's own are called: each call may be seen.
     pub(crate) calls_own: bool,
-    /// What runs of earlier plans of the statement found out.
+    /// The lessons of earlier plans' runs.
     pub(crate) learned: Vec<Learned>,
-    /// The steps of the join that is watched; none where none is.
+    /// The steps of the watched join, if any.
     pub(crate) watched: Vec<WatchedStep>,
 }
 

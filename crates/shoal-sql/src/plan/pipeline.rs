@@ -160,7 +160,7 @@ pub(crate) struct PipelineStep {
     /// The source, and the number of its measure; `None` for one outside of a select's loops.
     pub(crate) source: Option<SourceId>,
     pub(crate) measure: Option<usize>,
-    /// Most rows behind it: one more stops the run, for a plan that expects them.
+    /// Most rows behind the step: one more stops the run, for another plan.
     pub(crate) most: u64,
 }
 

@@ -27,7 +27,7 @@ struct Line {
     measure: Option<usize>,
     /// True where rows alone are counted: of a step within a loop.
     is_step: bool,
-    /// The rows that a plan before found.
+    /// The rows found by an earlier plan.
     found: Option<u64>,
 }
 

@@ -144,7 +144,7 @@ impl Schema {
         std::iter::once((MAIN, "main", self)).chain(temporary).chain(others)
     }
 
-    /// The trigger that a database keeps by the name `name`, in any case, whatever its table.
+    /// The trigger called `name`, in any case, in a database, on any table.
     pub(crate) fn kept_trigger(&self, name: &str) -> Option<&Arc<Trigger>> {
         let is = |trigger: &&Arc<Trigger>| trigger.name.eq_ignore_ascii_case(name);
         let own = self.trigger(name).map(|(_, trigger)| trigger);

@@ -2,7 +2,7 @@
 //! `sqlite_stat4`: entries of the index, each with the number of entries of an equal key, and of a
 //! smaller one. They tell a frequent value from a rare one, where `sqlite_stat1` knows the average.
 //!
-//! They choose plans and nothing else: a sample that cannot be read is skipped.
+//! They choose plans and nothing else: an unreadable sample is skipped.
 
 use std::cmp::Ordering;
 
@@ -34,7 +34,7 @@ pub(super) struct KeySample {
 }
 
 impl KeySample {
-    /// A sample by the columns of a row of `sqlite_stat4`; `None` for one that says nothing.
+    /// A sample by the columns of a row of `sqlite_stat4`; `None` for an empty one.
     pub(super) fn read(counts: [&str; 3], sample: &[u8], columns: usize) -> Option<KeySample> {
         if sample.len() > SAMPLE_BYTES_MAX {
             return None;

@@ -189,7 +189,7 @@ impl Loader {
         self.add(object);
     }
 
-    /// The objects, and the triggers that `temp` keeps on those of other databases.
+    /// The objects, and the triggers of `temp` on other databases' objects.
     fn finish(mut self, txn: &Transaction, database: usize) -> (Vec<Object>, Vec<Arc<Trigger>>) {
         let schema_format = txn.header().schema_format;
         for row in std::mem::take(&mut self.indexes) {

@@ -179,7 +179,7 @@ pub(crate) struct Triggers {
 #[derive(Debug)]
 pub(crate) struct Trigger {
     pub(crate) name: String,
-    /// The number of the database that keeps the trigger: `temp`, or the one of its table.
+    /// The number of the trigger's database: `temp`'s, or its table's.
     pub(crate) database: usize,
     pub(crate) definition: ast::CreateTrigger,
 }

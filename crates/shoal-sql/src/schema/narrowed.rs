@@ -47,13 +47,13 @@ pub struct NarrowedTable {
     /// True where the names of the rowid mean something.
     pub(crate) shows_rowid: bool,
     pub(crate) is_listed: bool,
-    /// What the values of new rows may be given to.
+    /// The columns of new rows open to values.
     pub(crate) inserts: Option<Writable>,
     pub(crate) updates: Option<Writable>,
     pub(crate) deletes: bool,
 }
 
-/// What may be given values: visible columns without masks.
+/// The columns open to values: visible ones without masks.
 #[derive(Debug)]
 pub(crate) struct Writable {
     /// Places in the table.
@@ -143,7 +143,7 @@ impl NarrowedTable {
         Ok(narrowed)
     }
 
-    /// True for a column that is visible as stored.
+    /// True for a column visible as stored.
     pub(crate) fn shows(&self, column: usize) -> bool {
         self.columns.iter().any(|shown| shown.column == column && shown.mask.is_none())
     }

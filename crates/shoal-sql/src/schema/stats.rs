@@ -24,7 +24,7 @@ pub(crate) struct TreeStats {
     analysed: OnceLock<Keys>,
     /// `None` where the tree could not be looked into.
     sampled: OnceLock<Option<Sampled>>,
-    /// What many leaves say of the key, where the numbers of an `ANALYZE` cannot be true of the
+    /// The key by many leaves, where the numbers of an `ANALYZE` cannot be true of the
     /// tree.
     refuted: OnceLock<Keys>,
     /// Samples of the key by an `ANALYZE`, in the tree's order.
@@ -159,7 +159,7 @@ impl TreeStats {
     }
 
     /// Looks into the tree, once; where the leaf in the middle and an `ANALYZE` contradict each
-    /// other, into more of it.
+    /// other, into more leaves.
     fn sample(&self, tree: &Tree<'_>, order: impl Fn() -> KeyOrder) {
         self.sampled.get_or_init(|| {
             let sampled = tree.look(&order)?;
@@ -309,7 +309,7 @@ fn per_key(stats: &TreeStats, columns: usize) -> Option<f64> {
     keys.per_key.get(columns.checked_sub(1)?).copied()
 }
 
-/// The tree of an index by its name: what is known of it, the number of its key's columns, the
+/// The tree of an index by its name: its statistics, the number of its key's columns, the
 /// index, and its table. A table without rowid is an index of its own.
 type NamedTree<'s> = (&'s TreeStats, usize, Option<&'s Index>, &'s Table);
 
@@ -335,6 +335,8 @@ struct LeafKeys<'p> {
     near: usize,
     /// The first entry's key.
     first: Vec<ValueRef<'p>>,
+    /// True where no key goes on on overflow pages before its last column.
+    are_whole: bool,
 }
 
 impl Tree<'_> {
@@ -365,6 +367,7 @@ impl Tree<'_> {
         let mut runs = vec![1_usize; self.columns];
         let (mut first, mut before): (Vec<ValueRef<'p>>, Vec<ValueRef<'p>>) = Default::default();
         let (mut rowid_before, mut near) = (None, 0_usize);
+        let mut are_whole = true;
         for cell in 0..leaf.cell_count() {
             let key = match self.kind {
                 BtreeKind::Index => leaf.index(cell).ok()?.payload.local,
@@ -385,6 +388,7 @@ impl Tree<'_> {
             let key: Vec<ValueRef<'_>> = values
                 .map(|values| values.take(self.columns).map_while(Result::ok).collect())
                 .unwrap_or_default();
+            are_whole &= key.len() == self.columns;
             if cell == 0 {
                 first.clone_from(&key);
             } else {
@@ -393,11 +397,11 @@ impl Tree<'_> {
             }
             before = key;
         }
-        Some(LeafKeys { runs, near, first })
+        Some(LeafKeys { runs, near, first, are_whole })
     }
 
     /// The numbers of rows with equal keys by many leaves, where the ones of an `ANALYZE` cannot be
-    /// true; `None` where they can, or the leaves do not tell.
+    /// true; `None` where they can, or the leaves do not tell: keys on overflow pages are not read.
     ///
     /// A run going on over several leaves is one for each of them, so the leaves never say more
     /// rows with a key than there are on average. They may say less where few leaves are unlike
@@ -407,8 +411,12 @@ impl Tree<'_> {
         let mut entries = 0;
         let mut all = Vec::with_capacity(leaves.len());
         for leaf in leaves.iter().filter(|leaf| leaf.cell_count() > 0) {
+            let keys = self.keys_of(leaf, order)?;
+            if !keys.are_whole {
+                return None;
+            }
             entries += leaf.cell_count();
-            all.push((leaf.cell_count() as f64, self.keys_of(leaf, order)?));
+            all.push((leaf.cell_count() as f64, keys));
         }
         let half = all.len().div_ceil(2);
         let mut is_refuted = false;
@@ -496,7 +504,7 @@ impl Schema {
         }
     }
 
-    /// The tree of an index by the names that statistics have, with its key.
+    /// The tree of an index by its names in statistics, with its key.
     fn tree_named(&self, table: &str, index: &str) -> Option<NamedTree<'_>> {
         let table = self.table(table)?;
         let known = table.indexes.iter().find(|known| known.name.eq_ignore_ascii_case(index));

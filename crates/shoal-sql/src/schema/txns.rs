@@ -36,7 +36,7 @@ pub(crate) struct Txns<'t> {
     beside: &'t [Option<Snapshot<'t>>],
     /// The database being written, other than `main`, and its transaction.
     written: Option<(usize, &'t Transaction)>,
-    /// Other databases that the same statement writes to.
+    /// Other databases written to by the same statement.
     others: &'t [(usize, Transaction)],
 }
 

@@ -209,7 +209,7 @@ impl Analysis {
         self.measures[number].runs.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes rows of a node within a loop that has no other measures.
+    /// Notes rows of a node within a loop without other measures.
     pub(crate) fn counted(&self, number: usize, rows: u64) {
         if let Some(Measure { rows: given, runs, .. }) = self.measures.get(number) {
             given.fetch_add(rows, Ordering::Relaxed);

@@ -35,7 +35,7 @@ pub(crate) struct Changer {
     leaving: References,
     /// The keeper is asked about every row.
     pub(crate) is_kept: bool,
-    /// What a principal's rows have to meet.
+    /// The predicate of a principal's rows.
     pub(crate) narrowed: Option<NarrowedWrites>,
 }
 

@@ -165,7 +165,7 @@ pub(crate) struct Context<'a> {
     pub(crate) main: Option<&'a Transaction>,
     /// May write.
     pub(crate) transaction: &'a mut Transaction,
-    /// The other databases that the statement writes to, by their numbers.
+    /// The other databases written to by the statement, by their numbers.
     pub(crate) others: &'a mut [(usize, Transaction)],
     /// What else its queries read.
     pub(crate) attached: &'a [Option<Snapshot<'a>>],
@@ -212,10 +212,10 @@ impl<'a> Context<'a> {
         txns.with_written(self.home, self.transaction)
     }
 
-    /// Turns to another database that the statement writes to; gives the number of the one before.
+    /// Turns to another database of the statement; gives the number of the one before.
     ///
     /// # Errors
-    /// [`Error::Misuse`] for a database that the statement did not declare.
+    /// [`Error::Misuse`] for a database not declared by the statement.
     pub(crate) fn enter(&mut self, database: usize) -> Result<usize, Error> {
         let before = self.home;
         if database == before {
@@ -230,7 +230,7 @@ impl<'a> Context<'a> {
         Ok(before)
     }
 
-    /// Does some work in each database that the statement writes to, the one at hand first.
+    /// Does some work in each database of the statement, the one at hand first.
     ///
     /// # Errors
     /// The first of the work's.

@@ -209,7 +209,7 @@ impl NarrowedWrites {
     /// Compiles the predicate of a table's rule over a row at hand.
     ///
     /// # Errors
-    /// [`Error::Schema`] for a rule that does not fit any more.
+    /// [`Error::Schema`] for a rule made for another schema.
     pub(super) fn new(
         schema: &Schema,
         table: &Arc<NarrowedTable>,
@@ -245,7 +245,7 @@ impl NarrowedWrites {
         self.table.shows_rowid
     }
 
-    /// Refuses a converted row that would be hidden.
+    /// Refuses a converted row outside the predicate.
     ///
     /// # Errors
     /// [`Error::Denied`].

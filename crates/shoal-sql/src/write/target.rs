@@ -25,7 +25,7 @@ pub(crate) struct Target {
     pub(crate) view: Option<Arc<View>>,
     /// The virtual table, changed by its writer.
     pub(crate) virtual_table: Option<Arc<Connected>>,
-    /// What a principal may see and change of the table.
+    /// The principal's view of the table, and its grants.
     pub(crate) narrowed: Option<Arc<NarrowedTable>>,
 }
 

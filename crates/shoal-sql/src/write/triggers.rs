@@ -138,7 +138,7 @@ impl<'a> Within<'a> {
         Within { schema, home, own, written, compiled, conflict, is_silent, guard, is_kept }
     }
 
-    /// Notes a database that is written to.
+    /// Notes a database written to.
     pub(crate) fn writes_to(&mut self, database: usize) {
         if !self.written.contains(&database) {
             self.written.push(database);
@@ -153,7 +153,7 @@ impl<'a> Within<'a> {
         others
     }
 
-    /// The triggers that changes of a table or view run, in the order of firing.
+    /// The triggers of changes of a table or view, in the order of firing.
     pub(crate) fn triggers<'t>(
         &self,
         target: &'t Target,
@@ -484,7 +484,7 @@ impl Program {
 }
 
 impl Step {
-    /// Runs the step in the database that it writes to; `None` for a step that changes no rows.
+    /// Runs the step in its target's database; `None` for a step without changes of rows.
     fn run(&self, context: &mut Context<'_>) -> Result<Option<Done>, Failure> {
         match self {
             Step::Select(query) => {

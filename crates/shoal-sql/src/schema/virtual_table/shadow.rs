@@ -371,7 +371,7 @@ impl ShadowBlob {
 #[derive(Clone, Debug)]
 pub struct SeenState(Version);
 
-/// Pages that commits changed.
+/// Pages changed by commits.
 #[derive(Debug)]
 pub struct ChangedPages(FxHashSet<Pgno>);
 
