@@ -1,6 +1,7 @@
 //! The engine thread: the hub, between the sockets and the storage.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::sync::Arc;
 use std::sync::mpsc::Sender as WorkSender;
 use std::time::{Duration, Instant};
@@ -134,9 +135,9 @@ pub(crate) fn run(
     while !is_stopping {
         let Some(first) = inputs.blocking_recv() else { break };
         let now_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let mut next = Some(first);
-        let mut taken = 0;
-        while let Some(input) = next.take() {
+        // A received input is handled in its round: nothing else holds the input.
+        let waiting = iter::from_fn(|| inputs.try_recv().ok());
+        for input in iter::once(first).chain(waiting.take(ROUND - 1)) {
             match input {
                 Input::Event(event) => {
                     if let Event::Closed { connection } = event {
@@ -169,11 +170,6 @@ pub(crate) fn run(
                     is_stopping = true;
                     break;
                 }
-            }
-            // An input that was received is handled in this round: nothing else holds it.
-            taken += 1;
-            if taken < ROUND {
-                next = inputs.try_recv().ok();
             }
         }
         if is_stopping {

@@ -109,7 +109,7 @@ pub struct Hub {
     next_leaving: u64,
     /// Connections with something to tell and room in their queue.
     dirty: BTreeSet<ConnectionId>,
-    /// Connections whose own changes have become durable: an author is told before the readers.
+    /// Connections with changes of their own that became durable: authors hear before readers.
     authors: BTreeSet<ConnectionId>,
     effects: Vec<Effect>,
     next_job: u64,
