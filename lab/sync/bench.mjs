@@ -212,8 +212,8 @@ const MAKERS = {
 };
 const bytesOf = {};
 
-// A document as it comes to newcomers: read from the disk by a server just started, and again. A
-// probe edits another document meanwhile.
+// Newcomers fetch a document: the first from a server just started over the stored file, then ten
+// more, while an author edits another document.
 async function fetching(server, name) {
   bytesOf[name] ??= MAKERS[name]();
   const doc = Automerge.load(bytesOf[name]);
@@ -230,7 +230,8 @@ async function fetching(server, name) {
     await server.stop();
     Object.assign(server, await start(server.name, { folder: server.folder }));
   }
-  const data = Automerge.encodeSyncMessage({ heads: [], need: [], have: HAVE, changes: [] });
+  // The first message of a real client, who says that it takes whole documents.
+  const [, data] = Automerge.generateSyncMessage(Automerge.init(), Automerge.initSyncState());
   const fetch = async (id) => {
     let done;
     const came = new Promise((told) => { done = told; });
