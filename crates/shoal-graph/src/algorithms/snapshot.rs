@@ -120,7 +120,7 @@ impl Snapshot {
         )?;
         drop(places);
         // Sorted by target, then by source: the rows have one order, whatever that of the tables.
-        let back = by_target(&ends, &weights, ids.len());
+        let back = by_target(ends.iter().copied(), &weights, ids.len());
         drop((ends, weights));
         let rows = transposed(&back, ids.len());
         let back = transposed(&rows, ids.len());
@@ -248,26 +248,28 @@ fn weight_of(source: i64, target: i64, key: &str, value: &Value) -> Result<f64> 
     )))
 }
 
-/// Relationships by their targets, in the order of the list within each.
-fn by_target(ends: &[(u32, u32)], weights: &[f64], count: usize) -> Rows {
+/// Relationships by their targets, in the order of `ends` within each.
+fn by_target(
+    ends: impl Iterator<Item = (u32, u32)> + Clone,
+    weights: &[f64],
+    count: usize,
+) -> Rows {
     let mut starts = vec![0; count + 1];
-    for (_, to) in ends {
-        starts[*to as usize + 1] += 1;
-    }
+    ends.clone().for_each(|(_, to)| starts[to as usize + 1] += 1);
     for at in 0..count {
         starts[at + 1] += starts[at];
     }
     let mut next = starts.clone();
-    let mut rows =
-        Rows { starts, neighbours: vec![0; ends.len()], weights: vec![0.0; weights.len()] };
-    for (nth, (from, to)) in ends.iter().enumerate() {
-        let place = &mut next[*to as usize];
-        rows.neighbours[*place] = *from;
+    let neighbours = vec![0; starts[count]];
+    let mut rows = Rows { starts, neighbours, weights: vec![0.0; weights.len()] };
+    ends.enumerate().for_each(|(nth, (from, to))| {
+        let place = &mut next[to as usize];
+        rows.neighbours[*place] = from;
         if let Some(weight) = weights.get(nth) {
             rows.weights[*place] = *weight;
         }
         *place += 1;
-    }
+    });
     rows
 }
 
@@ -316,27 +318,8 @@ impl Places {
 
 /// The same relationships by their targets.
 fn transposed(rows: &Rows, count: usize) -> Rows {
-    let mut starts = vec![0; count + 1];
-    for neighbour in &rows.neighbours {
-        starts[*neighbour as usize + 1] += 1;
-    }
-    for at in 0..count {
-        starts[at + 1] += starts[at];
-    }
-    let mut next = starts.clone();
-    let mut neighbours = vec![0; rows.neighbours.len()];
-    let mut weights = vec![0.0; rows.weights.len()];
-    for at in 0..count {
-        for (nth, neighbour) in rows.of(at).iter().enumerate() {
-            let place = &mut next[*neighbour as usize];
-            neighbours[*place] = at as u32;
-            if let Some(weight) = rows.weights_of(at).get(nth) {
-                weights[*place] = *weight;
-            }
-            *place += 1;
-        }
-    }
-    Rows { starts, neighbours, weights }
+    let ends = (0..count).flat_map(|at| rows.of(at).iter().map(move |to| (at as u32, *to)));
+    by_target(ends, &rows.weights, count)
 }
 
 /// Relationships both ways, loops once.
