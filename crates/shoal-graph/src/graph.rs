@@ -45,6 +45,9 @@ pub enum Side {
     Incoming,
 }
 
+/// Receives the source, the target and a property of a relationship, and asks nothing of the graph.
+pub type RelationshipVisitor<'v> = dyn FnMut(i64, i64, &Value) -> Result<()> + 'v;
+
 /// Ids asked for at once.
 const ID_BATCH: usize = 4096;
 
@@ -89,13 +92,13 @@ pub trait Graph {
     fn relationships(&self, after: Option<i64>, count: usize, to: &mut Vec<i64>) -> Result<()>;
 
     /// Calls `each` with the source, the target and a property of every relationship of a type, or
-    /// of all: null where the property is missing, and where none is asked for. `each` asks nothing
-    /// of the graph. Ends may be ids without a node.
+    /// of all: null where the property is missing, and where none is asked for. Ends may be ids
+    /// without a node.
     fn each_relationship(
         &self,
         kind: Option<&str>,
         key: Option<&str>,
-        each: &mut dyn FnMut(i64, i64, &Value) -> Result<()>,
+        each: &mut RelationshipVisitor<'_>,
     ) -> Result<()> {
         let mut ids = Vec::new();
         loop {

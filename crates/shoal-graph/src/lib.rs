@@ -38,7 +38,7 @@ mod value;
 
 pub use algorithms::Algorithms;
 pub use error::{Error, ErrorClass, Phase, Result};
-pub use graph::{Edge, Graph, NodeData, RelationshipData, Side};
+pub use graph::{Edge, Graph, NodeData, RelationshipData, RelationshipVisitor, Side};
 pub use mapped::TablesGraph;
 pub use memory::MemoryGraph;
 pub use picture::{Drawing, Picture, draw};

@@ -15,13 +15,13 @@ use rustc_hash::FxHashMap;
 use shoal_sql::{Connection, Value as Sql};
 
 use crate::error::{Error, Result};
-use crate::graph::{Edge, Graph, NodeData, RelationshipData, Side};
+use crate::graph::{Edge, Graph, NodeData, RelationshipData, RelationshipVisitor, Side};
 use crate::kept::Kept;
-use crate::pgq::definition::{ElementTable, MappedGraph};
+use crate::pgq::definition::{ElementTable, MappedGraph, Property};
 use crate::pgq::elements::quoted;
 use crate::source::{ConnectionSource, Source, failed};
 use crate::value::{Map, Value};
-use edges::EndOf;
+use edges::{EdgePass, EndOf};
 pub(crate) use keys::KnownKeys;
 use rows::{Inner, Kind, columns_of, node_at, parts};
 
@@ -233,13 +233,12 @@ impl<S: Source> Graph for TablesGraph<S> {
     fn has_index(&self, label: Option<&str>, key: &str) -> Result<bool> {
         let mut has_any = false;
         for kind in self.labelled(label) {
-            if kind.table.property(key).is_none() {
-                continue;
-            }
-            has_any = true;
-            let Some(column) = kind.table.column(key) else { return Ok(false) };
-            if !kind.table.facts.indexed.iter().any(|indexed| indexed == column) {
-                return Ok(false);
+            match kind.table.property(key) {
+                None => {}
+                Some(Property::Column(column)) if kind.table.facts.indexed.contains(column) => {
+                    has_any = true;
+                }
+                Some(_) => return Ok(false),
             }
         }
         Ok(has_any)
@@ -306,19 +305,24 @@ impl<S: Source> Graph for TablesGraph<S> {
         &self,
         kind: Option<&str>,
         key: Option<&str>,
-        each: &mut dyn FnMut(i64, i64, &Value) -> Result<()>,
+        each: &mut RelationshipVisitor<'_>,
     ) -> Result<()> {
         for (at, edge) in self.graph.edges.iter().enumerate() {
-            let is_wanted = kind.is_none_or(|kind| kind == Self::type_of(&edge.element));
-            if let (Some(kind), true) = (self.edge_kind(at), is_wanted) {
-                let ends = (self.node_kind(edge.source.vertex), self.node_kind(edge.target.vertex));
-                let (Some(source), Some(target)) = ends else { continue };
-                let ends = (
-                    EndOf { end: &edge.source, node: source },
-                    EndOf { end: &edge.target, node: target },
-                );
-                self.inner.borrow_mut().each_edge(kind, ends, key, each)?;
+            if kind.is_some_and(|kind| kind != Self::type_of(&edge.element)) {
+                continue;
             }
+            let ends = (self.node_kind(edge.source.vertex), self.node_kind(edge.target.vertex));
+            let (Some(kind), (Some(source), Some(target))) = (self.edge_kind(at), ends) else {
+                continue;
+            };
+            let shown = key.and_then(|key| Some((key, kind.table.property_sql("e", key)?)));
+            let pass = EdgePass {
+                kind,
+                source: EndOf { end: &edge.source, node: source },
+                target: EndOf { end: &edge.target, node: target },
+                shown,
+            };
+            self.inner.borrow_mut().each_edge(&pass, each)?;
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use shoal_sql::{Connection, Value as Sql};
 
 use crate::error::{Error, Result};
-use crate::graph::{Edge, Graph, NodeData, RelationshipData, Side};
+use crate::graph::{Edge, Graph, NodeData, RelationshipData, RelationshipVisitor, Side};
 use crate::json;
 use crate::kept::Kept;
 use crate::source::{ConnectionSource, Source};
@@ -321,7 +321,7 @@ impl<S: Source> Graph for SqliteGraph<S> {
         &self,
         kind: Option<&str>,
         key: Option<&str>,
-        each: &mut dyn FnMut(i64, i64, &Value) -> Result<()>,
+        each: &mut RelationshipVisitor<'_>,
     ) -> Result<()> {
         let inner = &mut *self.inner.borrow_mut();
         if !inner.has_tables {

@@ -6,6 +6,7 @@ use shoal_sql::Value as Sql;
 
 use super::rows::{Inner, Keys, Kind, node_at, value_of};
 use crate::error::Result;
+use crate::graph::RelationshipVisitor;
 use crate::pgq::definition::EdgeEnd;
 use crate::pgq::elements::quoted;
 use crate::source::Source;
@@ -26,14 +27,31 @@ impl EndOf<'_> {
     }
 }
 
-/// A property of an edge table: its name, and its SQL for the rows of the alias `e`.
-struct Shown<'k> {
-    key: &'k str,
-    sql: String,
+/// An edge table, its two ends, and the property asked for.
+pub(super) struct EdgePass<'g> {
+    pub(super) kind: Kind<'g>,
+    pub(super) source: EndOf<'g>,
+    pub(super) target: EndOf<'g>,
+    /// The name of a property of the table, and its SQL for the rows of the alias `e`.
+    pub(super) shown: Option<(&'g str, String)>,
 }
 
-/// Receives the two nodes and the property of an edge.
-type Each<'e> = dyn FnMut(i64, i64, &Value) -> Result<()> + 'e;
+impl EdgePass<'_> {
+    /// The columns `ends`, and the property behind them.
+    fn columns(&self, ends: Vec<String>) -> String {
+        let mut columns = ends;
+        columns.extend(self.shown.iter().map(|(_, sql)| sql.clone()));
+        columns.join(", ")
+    }
+
+    /// The property in its column of a row; null where none is asked for.
+    fn value(&self, column: Option<&Sql>) -> Result<Value> {
+        match (&self.shown, column) {
+            (Some((key, _)), Some(value)) => value_of(&self.kind.table.table, key, value),
+            _ => Ok(Value::Null),
+        }
+    }
+}
 
 impl<S: Source> Inner<S> {
     /// Calls `each` with the nodes at both ends of every edge of a table, and a property. Ends may
@@ -42,37 +60,28 @@ impl<S: Source> Inner<S> {
     /// Cost: one pass of the table where both ends refer to rowids, and else a join.
     pub(super) fn each_edge(
         &mut self,
-        kind: Kind<'_>,
-        (source, target): (EndOf<'_>, EndOf<'_>),
-        key: Option<&str>,
-        each: &mut Each<'_>,
+        pass: &EdgePass<'_>,
+        each: &mut RelationshipVisitor<'_>,
     ) -> Result<()> {
-        let shown = key.and_then(|key| {
-            let sql = kind.table.property_sql("e", key)?;
-            Some(Shown { key, sql })
-        });
-        match source.is_of_rowid() && target.is_of_rowid() {
-            true => self.scan_edges(kind, (source, target), shown.as_ref(), each),
-            false => self.join_edges(kind, (source, target), shown.as_ref(), each),
+        match pass.source.is_of_rowid() && pass.target.is_of_rowid() {
+            true => self.scan_edges(pass, each),
+            false => self.join_edges(pass, each),
         }
     }
 
     fn scan_edges(
         &mut self,
-        kind: Kind<'_>,
-        (source, target): (EndOf<'_>, EndOf<'_>),
-        shown: Option<&Shown<'_>>,
-        each: &mut Each<'_>,
+        pass: &EdgePass<'_>,
+        each: &mut RelationshipVisitor<'_>,
     ) -> Result<()> {
-        let table = &kind.table.table;
+        let EdgePass { kind, source, target, .. } = pass;
         let ends = source.end.columns.iter().chain(&target.end.columns);
-        let mut columns: Vec<String> = ends.map(|column| format!("e.{}", quoted(column))).collect();
-        columns.extend(shown.map(|shown| shown.sql.clone()));
-        let sql = format!("SELECT {} FROM {} AS e", columns.join(", "), quoted(table));
+        let columns = pass.columns(ends.map(|column| format!("e.{}", quoted(column))).collect());
+        let sql = format!("SELECT {columns} FROM {} AS e", quoted(&kind.table.table));
         // Numbers as texts or reals: the comparison with a rowid converts them.
         let mut converted = Vec::new();
         self.source.rows(&sql, &[], &mut |row| {
-            let value = value_at(table, shown, row.get(2))?;
+            let value = pass.value(row.get(2))?;
             match row {
                 [Sql::Null, ..] | [_, Sql::Null, ..] => Ok(()),
                 [Sql::Int(from), Sql::Int(to), ..] => {
@@ -101,12 +110,10 @@ impl<S: Source> Inner<S> {
 
     fn join_edges(
         &mut self,
-        kind: Kind<'_>,
-        (source, target): (EndOf<'_>, EndOf<'_>),
-        shown: Option<&Shown<'_>>,
-        each: &mut Each<'_>,
+        pass: &EdgePass<'_>,
+        each: &mut RelationshipVisitor<'_>,
     ) -> Result<()> {
-        let table = &kind.table.table;
+        let EdgePass { kind, source, target, .. } = pass;
         let mut columns = Vec::new();
         for (alias, end) in [("s", source), ("t", target)] {
             let key = end.node.key_columns();
@@ -114,11 +121,10 @@ impl<S: Source> Inner<S> {
         }
         let width = source.node.key_columns().len();
         let ends = columns.len();
-        columns.extend(shown.map(|shown| shown.sql.clone()));
         let sql = format!(
             "SELECT {} FROM {} AS e, {} AS s, {} AS t WHERE {} AND {}",
-            columns.join(", "),
-            quoted(table),
+            pass.columns(columns),
+            quoted(&kind.table.table),
             quoted(&source.node.table.table),
             quoted(&target.node.table.table),
             source.end.join_sql("e", "s"),
@@ -127,7 +133,7 @@ impl<S: Source> Inner<S> {
         let source_keys = self.numbers(source.node)?;
         let target_keys = self.numbers(target.node)?;
         self.source.rows(&sql, &[], &mut |row| {
-            let value = value_at(table, shown, row.get(ends))?;
+            let value = pass.value(row.get(ends))?;
             let from = number(source.node, source_keys.as_deref(), &row[..width])?;
             let to = number(target.node, target_keys.as_deref(), &row[width..ends])?;
             each(from, to, &value)
@@ -147,12 +153,5 @@ fn number(kind: Kind<'_>, keys: Option<&Keys>, key: &[Sql]) -> Result<i64> {
     match keys {
         Some(keys) => keys.id(kind, key),
         None => kind.id_of_rowid(key),
-    }
-}
-
-fn value_at(table: &str, shown: Option<&Shown<'_>>, value: Option<&Sql>) -> Result<Value> {
-    match (shown, value) {
-        (Some(shown), Some(value)) => value_of(table, shown.key, value),
-        _ => Ok(Value::Null),
     }
 }
