@@ -3,6 +3,7 @@
 use shoal_sql::Error;
 
 use super::elements::quoted;
+use super::tables::ColumnNames;
 use super::words::{Kind, Word, at_place};
 
 /// An expression of SQL over the columns of one row.
@@ -32,7 +33,6 @@ impl Computed {
         columns: &[String],
         names: [&str; 2],
     ) -> Result<Computed, Error> {
-        let column = |name: &str| columns.iter().find(|column| column.eq_ignore_ascii_case(name));
         let mut made = Computed(Vec::new());
         let mut at = 0;
         while let Some(word) = words.get(at) {
@@ -56,13 +56,14 @@ impl Computed {
                 Some(name) if behind(1, ".") => {
                     let member = words.get(at + 2).and_then(Word::name).unwrap_or_default();
                     let is_own = names.iter().any(|own| own.eq_ignore_ascii_case(&name));
-                    match column(&member) {
+                    match columns.find_name(&member) {
                         Some(column) if is_own => made.0.push(Piece::Column(column.clone())),
                         _ => return refused("a property is made of the columns of its own row"),
                     }
                     at += 2;
                 }
-                Some(name) if !is_type && !is_keyword && !is_call => match column(&name) {
+                Some(name) if !is_type && !is_keyword && !is_call => match columns.find_name(&name)
+                {
                     Some(column) => made.0.push(Piece::Column(column.clone())),
                     // In SQL a name in quotes that is no column is a text.
                     None if word.kind == Kind::Quoted => return refused("there is no such column"),

@@ -46,6 +46,13 @@ pub(super) struct WrittenTable {
     place: usize,
 }
 
+impl WrittenTable {
+    /// The name of the table within the graph.
+    pub(super) fn name(&self) -> &str {
+        self.alias.as_deref().unwrap_or(&self.table)
+    }
+}
+
 /// The end of an edge: columns of the edge's table, the vertex table's alias, its columns.
 #[derive(Debug)]
 pub(super) struct WrittenEnd {
@@ -405,7 +412,7 @@ fn element(
     let Some(facts) = table_facts(reads, table)? else {
         return Err(at_place(&format!("graph {graph}: there is no table {table}"), place));
     };
-    let name = written.alias.clone().unwrap_or_else(|| table.clone());
+    let name = written.name().to_owned();
     if names.iter().any(|other| other.eq_ignore_ascii_case(&name)) {
         let why = format!("graph {graph} has two tables {name}: AS gives one another name");
         return Err(at_place(&why, place));
@@ -421,17 +428,14 @@ fn element(
                 let mut properties = Vec::new();
                 for (made_of, property) in listed {
                     let made_of = match made_of {
-                        WrittenProperty::Column(column) => {
-                            let column = std::slice::from_ref(column);
-                            let found = columns(graph, table, &facts, column, place)?;
-                            found.into_iter().map(Property::Column).collect()
+                        WrittenProperty::Column(name) => {
+                            Property::Column(column(graph, table, &facts, name, place)?)
                         }
                         WrittenProperty::Computed(written) => {
-                            vec![Property::Computed(written.of(table, &name, &facts)?)]
+                            Property::Computed(written.of(table, &name, &facts)?)
                         }
                     };
-                    let made_of: Vec<Property> = made_of;
-                    properties.extend(made_of.into_iter().map(|it| (property.clone(), it)));
+                    properties.push((property.clone(), made_of));
                 }
                 properties
             }
@@ -486,7 +490,7 @@ impl WrittenComputed {
 fn make_computed(reads: &mut dyn Reads, written: &mut Written) -> Result<(), Error> {
     let edges = written.edges.iter_mut().map(|(table, ..)| table);
     for table in written.vertices.iter_mut().chain(edges) {
-        let name = table.alias.clone().unwrap_or_else(|| table.table.clone());
+        let name = table.name().to_owned();
         let Some(facts) = table_facts(reads, &table.table)? else { continue };
         for (_, properties) in &mut table.labels {
             let Properties::Listed(listed) = properties else { continue };
@@ -512,12 +516,19 @@ fn columns(
     names: &[String],
     place: usize,
 ) -> Result<Vec<String>, Error> {
-    let known = |name: &String| {
-        facts.columns.find_name(name).cloned().ok_or_else(|| {
-            at_place(&format!("graph {graph}: table {table} has no column {name}"), place)
-        })
-    };
-    names.iter().map(known).collect()
+    names.iter().map(|name| column(graph, table, facts, name, place)).collect()
+}
+
+fn column(
+    graph: &str,
+    table: &str,
+    facts: &TableFacts,
+    name: &str,
+    place: usize,
+) -> Result<String, Error> {
+    facts.columns.find_name(name).cloned().ok_or_else(|| {
+        at_place(&format!("graph {graph}: table {table} has no column {name}"), place)
+    })
 }
 
 fn edge_end(

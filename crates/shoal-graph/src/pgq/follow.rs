@@ -23,11 +23,8 @@ struct Names<'w> {
 }
 
 fn names(written: &mut Written) -> Names<'_> {
-    let known: Vec<String> = written
-        .vertices
-        .iter()
-        .map(|vertex| vertex.alias.clone().unwrap_or_else(|| vertex.table.clone()))
-        .collect();
+    let known: Vec<String> =
+        written.vertices.iter().map(|vertex| vertex.name().to_owned()).collect();
     let mut names = Names { tables: Vec::new(), columns: Vec::new(), computed: Vec::new() };
     let mut ends = Vec::new();
     let edges = written.edges.iter_mut().map(|(table, source, target)| {

@@ -97,7 +97,7 @@ pub(crate) trait ColumnNames {
     fn find_name(&self, name: &str) -> Option<&String>;
 }
 
-impl ColumnNames for Vec<String> {
+impl ColumnNames for [String] {
     fn find_name(&self, name: &str) -> Option<&String> {
         self.iter().find(|column| column.eq_ignore_ascii_case(name))
     }
