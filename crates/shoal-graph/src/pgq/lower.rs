@@ -232,25 +232,23 @@ impl<'t> Pattern<'t> {
             });
         }
         let place = self.paths.len();
-        if repeated > 0 && !is_one_walk {
-            self.distinct.extend(match path.restrictor {
-                Restrictor::Walk => None,
-                Restrictor::Trail => Some(Distinct::Edges(vec![place])),
-                Restrictor::Acyclic => Some(Distinct::Nodes(place)),
-                Restrictor::Simple => Some(Distinct::NodesOfSimple(place)),
-            });
-        } else if path.restrictor == Restrictor::Trail {
-            self.different.extend(pairs(&parts));
-        } else if !is_one_walk
-            && matches!(path.restrictor, Restrictor::Acyclic | Restrictor::Simple)
-        {
-            let last = nodes.len() - 1;
-            let is_closed = |(a, b): &(usize, usize)| (*a, *b) == (0, last) && last > 0;
-            let places: Vec<usize> = (0..nodes.len()).collect();
-            let kept = pairs(&places)
-                .into_iter()
-                .filter(|pair| path.restrictor == Restrictor::Acyclic || !is_closed(pair));
-            self.different_nodes.extend(kept.map(|(a, b)| (nodes[a], nodes[b])));
+        match (repeated > 0, path.restrictor) {
+            // `graph_walk` itself keeps to the restrictor.
+            _ if is_one_walk => {}
+            (_, Restrictor::Walk) => {}
+            (true, Restrictor::Trail) => self.distinct.push(Distinct::Edges(vec![place])),
+            (true, Restrictor::Acyclic) => self.distinct.push(Distinct::Nodes(place)),
+            (true, Restrictor::Simple) => self.distinct.push(Distinct::NodesOfSimple(place)),
+            (false, Restrictor::Trail) => self.different.extend(pairs(&parts)),
+            (false, Restrictor::Acyclic | Restrictor::Simple) => {
+                let last = nodes.len() - 1;
+                let is_closed = |(a, b): &(usize, usize)| (*a, *b) == (0, last) && last > 0;
+                let places: Vec<usize> = (0..nodes.len()).collect();
+                let kept = pairs(&places)
+                    .into_iter()
+                    .filter(|pair| path.restrictor == Restrictor::Acyclic || !is_closed(pair));
+                self.different_nodes.extend(kept.map(|(a, b)| (nodes[a], nodes[b])));
+            }
         }
         if let Some(name) = &path.variable {
             if is_inner {
