@@ -72,6 +72,25 @@ fn ask(connection: &mut Connection, sql: &str) -> Vec<String> {
     try_ask(connection, sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
+/// The rows of a query of openCypher, or the error's message.
+fn cypher(graph: &crate::TablesGraph, query: &str) -> Result<Vec<String>, String> {
+    let environment = crate::Environment {
+        parameters: &crate::Map::new(),
+        procedures: &crate::Algorithms,
+        now_nanos: 0,
+        seed: 1,
+        is_over: &|| false,
+        memory_max: 1 << 26,
+    };
+    let mut rows = Vec::new();
+    crate::run(graph, query, &environment, &mut |_| Ok(()), &mut |row| {
+        rows.push(row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|"));
+        Ok(true)
+    })
+    .map(|()| rows)
+    .map_err(|error| error.to_string())
+}
+
 fn refused(connection: &mut Connection, sql: &str) -> String {
     match try_ask(connection, sql) {
         Ok(rows) => panic!("{sql} gives {rows:?}"),
@@ -346,23 +365,7 @@ fn cypher_asks_tables_and_changes_them() {
     }
     execute(&mut connection, "PRAGMA foreign_keys = on");
     let graph = crate::TablesGraph::new(connection, "social").unwrap();
-    let run = |query: &str| {
-        let (mut columns, mut rows) = (|_: &[String]| Ok(()), Vec::new());
-        let environment = crate::Environment {
-            parameters: &crate::Map::new(),
-            procedures: &crate::Algorithms,
-            now_nanos: 0,
-            seed: 1,
-            is_over: &|| false,
-            memory_max: 1 << 26,
-        };
-        crate::run(&graph, query, &environment, &mut columns, &mut |row| {
-            rows.push(row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|"));
-            Ok(true)
-        })
-        .map(|()| rows)
-        .map_err(|error| error.to_string())
-    };
+    let run = |query: &str| cypher(&graph, query);
     let ok = |query: &str| run(query).unwrap_or_else(|error| panic!("{query}: {error}"));
     ok("CREATE (e:person {name: 'Ed', year: 2000})-[:knows {since: 7}]->(:person {name: 'Fi'})");
     assert_eq!(
@@ -424,17 +427,7 @@ fn properties_are_expressions() {
     execute(&mut connection, "ALTER TABLE acquaintance RENAME COLUMN since TO \"from\"");
     assert_eq!(ask(&mut connection, asked), ["ADA!|1950|12", "ADA!|1950|2"]);
     let graph = crate::TablesGraph::new(connection, "ages").unwrap();
-    let environment = crate::Environment {
-        parameters: &crate::Map::new(),
-        procedures: &crate::Algorithms,
-        now_nanos: 0,
-        seed: 1,
-        is_over: &|| false,
-        memory_max: 1 << 26,
-    };
-    let query = "MATCH (a {id: 1}) SET a.age = 3";
-    let error = crate::run(&graph, query, &environment, &mut |_| Ok(()), &mut |_| Ok(true));
-    let message = error.unwrap_err().to_string();
+    let message = cypher(&graph, "MATCH (a {id: 1}) SET a.age = 3").unwrap_err();
     assert!(message.contains("is an expression"), "{message}");
 }
 
