@@ -116,9 +116,7 @@ impl VectorCursor {
         wanted: usize,
         reads: &TableReads<'_>,
     ) -> Result<(), Error> {
-        let Some((name, column)) = self.parts.definition.vectors().nth(search.number) else {
-            return Err(self.parts.corrupt("a vector column is missing"));
-        };
+        let (name, column) = self.parts.vector_column(search.number)?;
         let vector = Vector::read(&search.query, column.element).map_err(|error| {
             Error::of_function(format!("Query vector on the \"{name}\" column is invalid: {error}"))
         })?;

@@ -251,9 +251,7 @@ pub(crate) fn nearest(
     wanted: usize,
     reads: &TableReads<'_>,
 ) -> Result<Vec<Hit>, Error> {
-    let Some((_, column)) = parts.definition.vectors().nth(number) else {
-        return Err(parts.corrupt("a vector column is missing"));
-    };
+    let (_, column) = parts.vector_column(number)?;
     let query = Query::new(Isa::detect(), column.metric, vector);
     let mut nearest = Nearest::new(wanted);
     if wanted == 0 {

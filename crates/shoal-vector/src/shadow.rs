@@ -7,7 +7,7 @@ use shoal_sql::{
     ChangedPages, Error, Schema, ShadowBlob, ShadowTable, TableReads, TableWrites, Value, ValueRef,
 };
 
-use crate::definition::{Definition, Kind, MetadataType};
+use crate::definition::{Definition, Kind, MetadataType, VectorColumn};
 use crate::distance::Rows;
 use crate::functions::VERSION;
 use crate::index::definition::Index;
@@ -215,6 +215,15 @@ impl Parts {
         Error::CorruptVirtual { table: self.definition.name.clone(), why: why.into() }
     }
 
+    /// The name and the definition of a vector column.
+    ///
+    /// # Errors
+    /// Fewer vector columns.
+    pub(crate) fn vector_column(&self, number: usize) -> Result<(&str, VectorColumn), Error> {
+        let column = self.definition.vectors().nth(number);
+        column.ok_or_else(|| self.corrupt("a vector column is missing"))
+    }
+
     /// Refuses files with texts in UTF-16: keys and texts would be other bytes.
     ///
     /// # Errors
@@ -283,9 +292,7 @@ impl Parts {
         place: Place,
         reads: &TableReads<'_>,
     ) -> Result<Vec<u8>, Error> {
-        let Some((_, column)) = self.definition.vectors().nth(number) else {
-            return Err(self.corrupt("a vector column is missing"));
-        };
+        let (_, column) = self.vector_column(number)?;
         let width = column.bytes();
         let table = (&self.vectors[number], place.chunk, 1);
         let mut blob = self.chunk_blob(table, width * self.definition.chunk_size, reads)?;
@@ -485,9 +492,7 @@ impl Parts {
         mut each: impl FnMut(Chunk, ShadowBlob) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         let size = self.definition.chunk_size;
-        let Some((_, column)) = self.definition.vectors().nth(number) else {
-            return Err(self.corrupt("a vector column is missing"));
-        };
+        let (_, column) = self.vector_column(number)?;
         let width = column.bytes();
         let mut chunks = reads.rows(&self.chunks)?;
         let at = self.validity_column();
@@ -543,9 +548,7 @@ impl Parts {
         bytes: &mut Vec<u8>,
         reads: &TableReads<'_>,
     ) -> Result<Block, Error> {
-        let Some((_, column)) = self.definition.vectors().nth(number) else {
-            return Err(self.corrupt("a vector column is missing"));
-        };
+        let (_, column) = self.vector_column(number)?;
         let width = column.bytes();
         bytes.resize(vectors.len(), 0);
         reads.read_blob(&mut vectors, 0, bytes)?;

@@ -1,5 +1,5 @@
-//! The copy of a column in memory after commits: chunks whose pages nobody changed are kept, the
-//! others read again. Searches of a connection that goes on are those of a new one.
+//! The copy of a column in memory after commits keeps the chunks on unchanged pages and reads the
+//! changed chunks again: a connection with a copy finds the same rows as a new connection.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,6 +11,11 @@ use support::{Random, ours, shoal, sqlite, theirs};
 const TABLE: &str = "CREATE VIRTUAL TABLE v USING vec0(p integer partition key, \
                      e float[700] distance_metric=cosine, year integer, chunk_size=8)";
 
+fn insert(partition: u64, year: u64, random: &mut Random) -> String {
+    let vector = random.floats(700);
+    format!("INSERT INTO v(p, e, year) VALUES ({partition}, '{vector}', {year})")
+}
+
 fn change(random: &mut Random) -> String {
     let (row, year) = (1 + random.next(150), random.next(3));
     match random.next(5) {
@@ -18,11 +23,7 @@ fn change(random: &mut Random) -> String {
         1 => format!("UPDATE v SET e = '{}' WHERE rowid = {row}", random.floats(700)),
         2 => format!("UPDATE v SET year = {year} WHERE rowid = {row}"),
         3 => "CREATE TABLE IF NOT EXISTS other(x); INSERT INTO other VALUES (1)".to_owned(),
-        _ => format!(
-            "INSERT INTO v(p, e, year) VALUES ({}, '{}', {year})",
-            random.next(2),
-            random.floats(700)
-        ),
+        _ => insert(random.next(2), year, random),
     }
 }
 
@@ -37,13 +38,7 @@ fn searches_after_commits_see_every_change() {
         let mut random = Random(5);
         ours(&mut writer, "BEGIN").unwrap();
         for row in 0..100 {
-            let sql = format!(
-                "INSERT INTO v(p, e, year) VALUES ({}, '{}', {})",
-                row % 2,
-                random.floats(700),
-                row % 3
-            );
-            ours(&mut writer, &sql).unwrap();
+            ours(&mut writer, &insert(row % 2, row % 3, &mut random)).unwrap();
         }
         ours(&mut writer, "COMMIT").unwrap();
         let mut reader = shoal(&path);
