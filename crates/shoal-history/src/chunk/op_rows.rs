@@ -331,12 +331,13 @@ impl OpEncoder {
     pub(crate) fn push(&mut self, row: &Row<'_>, links: impl ExactSizeIterator<Item = OpId>) {
         match row.key {
             Key::Map(key) if !(row.insert || row.expand || row.mark_name.is_some()) => {
-                self.push_alike(row.obj, Form::Entries, 1);
-                self.key_string.push_value(key);
+                self.push_entry(row.obj, key, row.action, row.value, links);
             }
-            _ => self.push_place(row),
+            _ => {
+                self.push_place(row);
+                self.push_content(row.action, row.value, links);
+            }
         }
-        self.push_content(row.action, row.value, links);
     }
 
     /// Appends a plain row of a map; `links` in stored order.

@@ -180,24 +180,17 @@ impl<'a> DocumentWriter<'a> {
         (action, value): (Action, ScalarRef<'_>),
         links: &[OpId],
     ) {
-        let known = |id: &OpId| id.counter > 0 && id.actor.as_usize() < self.actors.len();
-        let has_known_obj = match &obj {
-            ObjId::Root => true,
-            ObjId::Op(id) => known(id),
-        };
-        let is_plain = known(&id) && has_known_obj && action != Action::Delete;
-        if !(is_plain && links.is_empty() && self.misuse.is_none()) {
-            let (insert, expand, mark_name) = (false, false, None);
-            let key = Key::Map(key);
+        let is_right = self.knows(&id) && self.knows_object(&obj) && action != Action::Delete;
+        if !(is_right && links.is_empty() && self.misuse.is_none()) {
             return self.push_op(&Op {
                 id,
                 obj,
-                key,
-                insert,
+                key: Key::Map(key),
+                insert: false,
                 action,
                 value,
-                expand,
-                mark_name,
+                expand: false,
+                mark_name: None,
                 links,
             });
         }
@@ -371,17 +364,28 @@ impl<'a> DocumentWriter<'a> {
         Ok(())
     }
 
-    fn check(&self, op: &Op<'_>) -> Result<(), &'static str> {
-        let known = |id: &OpId| id.counter > 0 && id.actor.as_usize() < self.actors.len();
-        let obj = match &op.obj {
+    /// True for an id of one of the actors.
+    #[inline]
+    fn knows(&self, id: &OpId) -> bool {
+        id.counter > 0 && id.actor.as_usize() < self.actors.len()
+    }
+
+    /// True for the root, and for an object made by one of the actors.
+    #[inline]
+    fn knows_object(&self, obj: &ObjId) -> bool {
+        match obj {
             ObjId::Root => true,
-            ObjId::Op(id) => known(id),
-        };
+            ObjId::Op(id) => self.knows(id),
+        }
+    }
+
+    fn check(&self, op: &Op<'_>) -> Result<(), &'static str> {
         let key = match &op.key {
             Key::Map(_) | Key::Head => true,
-            Key::Elem(id) => known(id),
+            Key::Elem(id) => self.knows(id),
         };
-        if !(known(&op.id) && obj && key && op.links.iter().all(known)) {
+        let has_known_links = op.links.iter().all(|link| self.knows(link));
+        if !(self.knows(&op.id) && self.knows_object(&op.obj) && key && has_known_links) {
             return Err("an op refers to ops by known actors");
         }
         if op.action == Action::Delete {
