@@ -9,7 +9,7 @@ use crate::document::Document;
 use crate::error::Error;
 use crate::load::LoadOptions;
 use crate::opset::{Data, Object, OpSet};
-use crate::register::{OpRef, Succ};
+use crate::register::OpRef;
 use crate::sequence::{Kind, NO_OP, RunView};
 
 /// How a document is saved.
@@ -103,11 +103,9 @@ impl Document {
         }
 
         let mut objects: Vec<&Object> = self.ops.objects().collect();
-        if !objects.is_sorted_by(|a, b| actors.compare(a.id, b.id).is_lt()) {
-            objects.sort_unstable_by(|a, b| actors.compare(a.id, b.id));
-        }
-        let of_rows = self.ops.actors_of_rows().iter().map(|actor| places[actor.as_usize()]);
-        let of_rows: Box<[ActorIdx]> = of_rows.collect();
+        objects.sort_unstable_by(|a, b| actors.compare(a.id, b.id));
+        let of_rows: Box<[ActorIdx]> =
+            self.ops.actors_of_rows().iter().map(|actor| places[actor.as_usize()]).collect();
         let write = |deflate, copies: bool| {
             let mut writer = DocumentWriter::new(&ids).deflate(deflate);
             writer.push_graph(&self.graph);
@@ -204,21 +202,15 @@ impl RowWriter<'_> {
                     {
                         let places = self.places;
                         let content = (op.action, op.value.as_ref());
-                        let id = place(places, op.id);
-                        let one;
-                        let links = match &op.succ {
-                            Succ::None => &[][..],
-                            Succ::One(id) => {
-                                one = [place(places, *id)];
-                                &one[..]
-                            }
-                            Succ::Many(ids) => {
-                                self.links.clear();
-                                self.links.extend(ids.iter().map(|id| place(places, *id)));
-                                &self.links[..]
-                            }
-                        };
-                        self.writer.push_entry(obj, key, id, content, links);
+                        self.links.clear();
+                        self.links.extend(op.succ.as_slice().iter().map(|id| place(places, *id)));
+                        self.writer.push_entry(
+                            obj,
+                            key,
+                            place(places, op.id),
+                            content,
+                            &self.links,
+                        );
                         continue;
                     }
                     rows.clear();
