@@ -58,14 +58,13 @@ fn answer(
     let is_fresh = asked["fresh"].as_bool().unwrap_or(false);
     let keeps_rows = asked["rows"].as_bool().unwrap_or(false);
     let connection = database.sql();
-    let known = prepared.remove(sql).filter(|_| !is_fresh);
-    let mut statement = match known {
+    let statement = match prepared.remove(sql) {
+        _ if is_fresh => None,
         Some(statement) => Some(statement),
-        None if is_fresh => None,
         None => Some(connection.prepare(sql)?),
     };
     let begun = Instant::now();
-    let mut statement = match statement.take() {
+    let mut statement = match statement {
         Some(statement) => statement,
         None => connection.prepare(sql)?,
     };
