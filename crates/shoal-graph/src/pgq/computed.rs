@@ -17,10 +17,10 @@ enum Piece {
 }
 
 /// Words of expressions that name no column unless they are quoted.
-const KEYWORDS: [&str; 27] = [
-    "AND", "AS", "ASC", "BETWEEN", "CASE", "CAST", "COLLATE", "DESC", "DISTINCT", "ELSE", "END",
-    "ESCAPE", "FROM", "GLOB", "IN", "IS", "ISNULL", "LIKE", "MATCH", "NOT", "NOTNULL", "NULL",
-    "OR", "REGEXP", "THEN", "WHEN", "LIST",
+const KEYWORDS: [&str; 24] = [
+    "AND", "AS", "BETWEEN", "CASE", "CAST", "COLLATE", "DISTINCT", "ELSE", "END", "ESCAPE", "FROM",
+    "GLOB", "IN", "IS", "ISNULL", "LIKE", "MATCH", "NOT", "NOTNULL", "NULL", "OR", "REGEXP",
+    "THEN", "WHEN",
 ];
 
 impl Computed {

@@ -432,6 +432,27 @@ fn properties_are_expressions() {
 }
 
 #[test]
+fn columns_of_expressions_may_be_named_as_the_words_of_sorting() {
+    let mut connection = connection();
+    for sql in [
+        "CREATE TABLE item(id INTEGER PRIMARY KEY, desc TEXT, list INT, asc INT)",
+        "CREATE TABLE part(a INT REFERENCES item, b INT REFERENCES item)",
+        "INSERT INTO item VALUES (1, 'cup', 3, 4), (2, 'lid', 1, 2)",
+        "INSERT INTO part VALUES (1, 2)",
+    ] {
+        execute(&mut connection, sql);
+    }
+    let sql = "CREATE PROPERTY GRAPH g VERTEX TABLES (item PROPERTIES (upper(desc) AS name, list - asc AS rest))
+      EDGE TABLES (part SOURCE KEY (a) REFERENCES item (id) DESTINATION KEY (b) REFERENCES item (id))";
+    define(&mut connection, sql).unwrap();
+    // Two rows of the table are in sight: a column without its row would be ambiguous.
+    let asked = "SELECT * FROM GRAPH_TABLE (g MATCH (a)->(b) COLUMNS (a.name AS x, b.name AS y, b.rest AS z))";
+    assert_eq!(ask(&mut connection, asked), ["CUP|LID|-1"]);
+    execute(&mut connection, "ALTER TABLE item RENAME COLUMN desc TO title");
+    assert_eq!(ask(&mut connection, asked), ["CUP|LID|-1"]);
+}
+
+#[test]
 fn algorithms_see_every_change() {
     let mut connection = social();
     let sql = "SELECT node, depth FROM graph_bfs('social', 1, '{\"type\": \"knows\"}')";
