@@ -13,7 +13,7 @@ ORIENTATION = ["tantivy"]
 
 
 class Shoal:
-    """A process of `ask` (crates/shoal/examples/ask.rs); times are taken within it."""
+    """A process of `ask` (crates/shoal/examples/ask.rs); times are taken in the process."""
 
     def __init__(self, program, path, threads=None):
         environment = dict(os.environ)
@@ -43,7 +43,7 @@ class Shoal:
         return self.processor_ms() - before if CLOCK.is_processor else ms
 
     def processor_ms(self):
-        """The time of all threads, as Linux counts it in nanoseconds."""
+        """The time of all threads, from Linux's count of nanoseconds."""
         tasks = f"/proc/{self.process.pid}/task"
         total = 0
         for task in os.listdir(tasks):
@@ -62,7 +62,7 @@ class Shoal:
 
 
 class Clock:
-    """Wall time, or processor time of all threads: that of a busy machine counts."""
+    """Wall time, or on a busy machine the processor time of all threads."""
 
     is_processor = False
 
@@ -89,7 +89,7 @@ class Report:
         return not self.only or any(name.startswith(only) for only in self.only)
 
     def row(self, name, contenders, answers=None, target=None, each=1, rounds=None):
-        """`contenders` are functions that give milliseconds; `answers` are theirs, all equal."""
+        """`contenders` are functions giving milliseconds; `answers`, one for each contender, are equal."""
         if not self.wants(name):
             return
         if answers:
