@@ -173,10 +173,10 @@ impl Procedures for Algorithms {
 pub(crate) type ReadSnapshot<'r> = dyn Fn(&Selection<'_>) -> Result<Arc<Snapshot>> + 'r;
 
 impl Algorithms {
-    /// [`Procedures::call`] on snapshots that somebody else reads.
+    /// [`Procedures::call`] on the snapshots of `read`.
     ///
     /// # Errors
-    /// As the call, and those of `read`.
+    /// The errors of the call, and of `read`.
     pub(crate) fn run(
         name: &str,
         args: &[Value],

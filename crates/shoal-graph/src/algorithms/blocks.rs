@@ -9,7 +9,7 @@ use super::Snapshot;
 use crate::error::{Error, Result};
 use crate::procedure::Bounds;
 
-/// Nodes times relationships below which one core is faster than several.
+/// The product of nodes and relationships from where several cores are faster than one.
 const PARALLEL_FROM: usize = 1 << 22;
 
 /// Time between two looks at the bounds while other cores end their blocks.
@@ -25,7 +25,7 @@ pub(super) type Tick<'t> = dyn FnMut() -> Result<()> + 't;
 /// The blocks are the same on every machine, and so are sums over them.
 ///
 /// # Errors
-/// What the bounds raise.
+/// The errors of `bounds`.
 ///
 /// # Panics
 /// Where `run` panics, or gives an error of its own.

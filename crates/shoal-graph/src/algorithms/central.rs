@@ -45,7 +45,7 @@ pub(super) fn page_rank(
     Ok(scores)
 }
 
-/// The sum of values in some places, as four sums that do not wait for each other.
+/// The sum of values in some places, as four independent chains of additions.
 fn gathered(values: &[f64], places: &[u32]) -> f64 {
     let (fours, rest) = places.as_chunks::<4>();
     let mut sums = [0.0; 4];
@@ -76,12 +76,12 @@ pub(super) fn betweenness(snapshot: &Snapshot, bounds: &dyn Bounds) -> Result<Ve
 /// Blocks of starts, each with scores of its own.
 const BLOCKS: usize = 32;
 
-/// The shares of the shortest paths from some nodes.
+/// The dependencies of all nodes, summed over the shortest paths from `starts`.
 fn shares(snapshot: &Snapshot, starts: Range<usize>, tick: &mut Tick<'_>) -> Result<Vec<f64>> {
     let count = snapshot.len();
     let mut scores = vec![0.0; count];
     let mut depths = vec![u32::MAX; count];
-    // The number of shortest paths to a node; then the share of each that goes through the node.
+    // Of each node the number of shortest paths from the start, and (1 + dependency) / number.
     let (mut ways, mut through) = (vec![0.0_f64; count], vec![0.0_f64; count]);
     let mut order: Vec<u32> = Vec::with_capacity(count);
     for start in starts {

@@ -119,7 +119,7 @@ impl Snapshot {
             },
         )?;
         drop(places);
-        // Sorted by target, then by source: the rows have one order, whatever that of the tables.
+        // Grouped by target, then by source: rows have one order, whatever order the tables have.
         let back = by_target(ends.iter().copied(), &weights, ids.len());
         drop((ends, weights));
         let rows = transposed(&back, ids.len());

@@ -9,14 +9,14 @@ use crate::error::Result;
 /// Bytes of all snapshots kept at most.
 const BYTES_MAX: usize = 1 << 28;
 
-/// The state of a connection's databases that a snapshot is of.
+/// The states of a connection's databases at the reading of a snapshot.
 pub(crate) type States = Vec<Option<u64>>;
 
 /// Snapshots of graphs by name.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots(Mutex<Vec<Kept>>);
 
-/// A snapshot with everything it depends on.
+/// A snapshot with its graph, its selection and the states of the databases.
 #[derive(Debug)]
 struct Kept {
     states: States,
@@ -43,7 +43,7 @@ impl Snapshots {
     /// of other states are forgotten, the oldest ones of this state where all become too large.
     ///
     /// # Errors
-    /// Those of `read`.
+    /// The errors of `read`.
     pub(crate) fn of(
         &self,
         states: &States,

@@ -20,7 +20,7 @@ pub(super) struct EndOf<'g> {
 }
 
 impl EndOf<'_> {
-    /// True where the end refers to the rowid, which is the node's id.
+    /// True for references to the rowid alone: the value in an edge's row gives the node's id.
     fn is_of_rowid(self) -> bool {
         let rowid = self.node.table.facts.rowid.as_ref();
         rowid.is_some_and(|rowid| matches!(&*self.end.references, [one] if one == rowid))

@@ -404,7 +404,10 @@ impl<S: Source> Inner<S> {
     }
 }
 
-/// The column that keeps a property.
+/// The column for writing a property.
+///
+/// # Errors
+/// Expressions, and properties without a column.
 fn column_for<'t>(table: &'t ElementTable, key: &str) -> Result<&'t str> {
     table.column(key).ok_or_else(|| {
         let table_name = &table.table;

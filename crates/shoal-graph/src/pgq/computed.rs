@@ -16,7 +16,7 @@ enum Piece {
     Column(String),
 }
 
-/// Words of expressions that name no column unless they are quoted.
+/// Keywords of expressions: column names only in quotes.
 const KEYWORDS: [&str; 24] = [
     "AND", "AS", "BETWEEN", "CASE", "CAST", "COLLATE", "DISTINCT", "ELSE", "END", "ESCAPE", "FROM",
     "GLOB", "IN", "IS", "ISNULL", "LIKE", "MATCH", "NOT", "NOTNULL", "NULL", "OR", "REGEXP",
@@ -27,7 +27,7 @@ impl Computed {
     /// The expression of some words, with the columns of its table found by name.
     ///
     /// # Errors
-    /// Parameters, queries, and names in quotes or behind the table's name that are no columns.
+    /// Parameters, queries, and unknown columns in quotes or behind the table's name.
     pub(super) fn of(
         words: &[Word<'_>],
         columns: &[String],
@@ -65,7 +65,7 @@ impl Computed {
                 Some(name) if !is_type && !is_keyword && !is_call => match columns.find_name(&name)
                 {
                     Some(column) => made.0.push(Piece::Column(column.clone())),
-                    // In SQL a name in quotes that is no column is a text.
+                    // In SQL an unknown column in quotes is a text.
                     None if word.kind == Kind::Quoted => return refused("there is no such column"),
                     None => made.push_sql(word.text),
                 },
@@ -76,7 +76,7 @@ impl Computed {
         Ok(made)
     }
 
-    /// The expression of the words that [`Computed::sql`] once wrote, columns behind their table.
+    /// The expression from the words of [`Computed::sql`], an alias before each column.
     pub(super) fn written(words: &[Word<'_>]) -> Computed {
         let mut made = Computed(Vec::new());
         let mut at = 0;

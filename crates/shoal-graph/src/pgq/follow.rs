@@ -117,7 +117,7 @@ pub(super) fn follow(reads: &mut dyn Reads, written: &mut Written) -> Result<(),
     Ok(())
 }
 
-/// The tables, columns and expressions that a view names.
+/// The tables, columns and expressions in the text of a view.
 struct Present {
     tables: Vec<String>,
     columns: Vec<String>,

@@ -68,14 +68,14 @@ pub(super) struct NamedPath {
     pub(super) parts: Vec<Part>,
 }
 
-/// A list that has no element twice.
+/// A list without repeated elements.
 #[derive(Clone, Debug)]
 enum Distinct {
     /// The edges of paths, one behind the other.
     Edges(Vec<usize>),
     /// The nodes of a path.
     Nodes(usize),
-    /// The nodes of a path, but for the last where it is the first.
+    /// The nodes of a path, without the last node of a closed path.
     NodesOfSimple(usize),
 }
 

@@ -473,7 +473,7 @@ fn algorithms_see_every_change() {
     assert_eq!(ask(&mut connection, sql), ["1|0", "2|1", "3|2"]);
     execute(&mut connection, "ROLLBACK");
     assert_eq!(ask(&mut connection, sql), ["1|0", "2|1", "3|2", "4|1"]);
-    // A table of `temp` hides that of `main`.
+    // A table of `temp` hides its namesake of `main`.
     execute(&mut connection, "CREATE TEMP TABLE knows AS SELECT * FROM main.knows WHERE b = 2");
     assert_eq!(ask(&mut connection, sql), ["1|0", "2|1"]);
     execute(&mut connection, "INSERT INTO temp.knows VALUES (2, 4, 0)");
@@ -494,7 +494,7 @@ fn ends_are_compared_as_in_sql() {
         "CREATE TABLE e(a, b, w REAL)",
         "CREATE TABLE n(a TEXT, b TEXT, w REAL)",
         "INSERT INTO v VALUES (0, 'zero'), (1, 'one'), (2, 'two'), (3, NULL)",
-        // Numbers as texts and reals, NULL, and nodes that are not there.
+        // Numbers as texts and reals, NULL, and missing nodes.
         "INSERT INTO e VALUES (0, 1, 1), ('1', 2.0, 2), (2, NULL, 3), (2, 9, 4), (-1, 1, 5), (2, x'33', 6), ('x', 1, 7)",
         "INSERT INTO n VALUES ('two', 'zero', 8), ('two', 'nobody', 9), (NULL, 'one', 10)",
     ] {
