@@ -128,7 +128,7 @@ impl OpSet {
         (is_sorted || is_empty).then_some((rows, object.span))
     }
 
-    /// This document's actors, by those of the loaded rows.
+    /// This document's actor for each actor of the loaded rows.
     pub(crate) fn actors_of_rows(&self) -> &[ActorIdx] {
         self.rows.as_deref().map_or(&[], Rows::actors)
     }

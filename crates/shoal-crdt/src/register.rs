@@ -272,7 +272,7 @@ impl Register {
         }
     }
 
-    /// The op of a register that never had another.
+    /// The only op of a register; `None` once a second op came.
     #[inline]
     pub(crate) fn alone(&self) -> Option<&RegOp> {
         match &self.0 {

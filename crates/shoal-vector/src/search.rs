@@ -197,7 +197,7 @@ impl Residents {
         if let Some(known) = kept.as_ref().filter(|known| known.state == state) {
             return Ok((known.bytes <= room).then(|| Arc::clone(known)));
         }
-        // Chunks whose pages did not change since are those of the last state.
+        // Chunks on unchanged pages are taken from the copy of the last state.
         let known = match kept.take() {
             Some(before) => reads.changed_since(&before.seen)?.map(|changed| (before, changed)),
             None => None,

@@ -411,7 +411,7 @@ impl Metadata {
     }
 }
 
-/// The rows of a chunk, without the free slots, as its row of `_chunks` tells them.
+/// The rows of a chunk without the free slots, from the chunk's row in `_chunks`.
 #[derive(Debug)]
 pub(crate) struct Chunk {
     pub(crate) number: i64,

@@ -391,9 +391,9 @@ pub(crate) struct TextEncoder {
     /// for its length.
     literals: u64,
     literals_start: usize,
-    /// The begin of the last literal and of its text, if it is the last row.
+    /// The starts of the last literal and of its text, if the last row is a literal.
     lone: Option<(usize, usize)>,
-    /// The last value and the number of last rows with it, more than one, or 0 for other last rows.
+    /// The value of the run at the end, and the run's length: 2 or more, or 0 without a run.
     repeated: String,
     repeats: u64,
     /// The nulls at the end.
@@ -432,7 +432,7 @@ impl TextEncoder {
         self.literals += 1;
     }
 
-    /// Makes the literal that begins at `start` a repeated value.
+    /// Turns the literal at `start` into a run of two values.
     fn repeat(&mut self, start: usize, value: &str) {
         self.lone = None;
         self.literals -= 1;
@@ -494,7 +494,7 @@ impl TextEncoder {
     }
 }
 
-/// Writes the length of a literal record into the byte left for it, and others behind.
+/// Writes the length of a literal record into its reserved byte, inserting more where needed.
 #[inline]
 fn end_literals(literals: &mut u64, start: usize, out: &mut Vec<u8>) {
     let count = -std::mem::take(literals).cast_signed();

@@ -158,7 +158,7 @@ impl OpTable {
         };
         let (mut object_actor, mut object_counter) = (None, None);
         let (mut elem_actor, mut string) = (None, None);
-        // In each of the ten columns the first row behind those known to be like the last one.
+        // Of each of the ten columns the end of the run of equal values: the first unread row.
         let mut ends = [0_u64; 10];
         let after = |row: usize, run: u64| (row as u64).saturating_add(run);
         let mut lately = Lately::default();
@@ -441,7 +441,7 @@ impl OpTable {
 }
 
 /// Strings added lately, by their number + 1: the objects of a document have the same keys again
-/// and again. What falls out is added once more.
+/// and again. A forgotten string is added once more.
 struct Lately([u32; LATELY]);
 
 /// How many strings are remembered, a power of two.
@@ -454,7 +454,7 @@ impl Default for Lately {
 }
 
 impl Lately {
-    /// The number of a string, added unless it is remembered.
+    /// The number of a string; only a string not remembered is added.
     #[inline]
     fn number(&mut self, table: &mut OpTable, text: &str) -> u32 {
         let slot = &mut self.0[Self::slot(text.as_bytes())];

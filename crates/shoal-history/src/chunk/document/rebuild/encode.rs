@@ -72,7 +72,7 @@ enum Encoded {
 }
 
 impl Encoded {
-    /// The columns; `data` are those in one piece, or of entries, each by itself.
+    /// The columns; `data` is one piece with all columns, or of entries one piece for each.
     fn columns<'a>(&'a self, data: &'a [&'a [u8]]) -> Columns<'a> {
         match self {
             Self::OneOp(written) => Columns::OneOp(written.bytes()),
