@@ -28,6 +28,11 @@ def blobs_of(kind, vectors):
     return [np.packbits(row > 0, bitorder="little").tobytes() for row in vectors]
 
 
+def normal(rows):
+    """Rows of length 1: their inner product is the cosine."""
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
 def load(path):
     connection = apsw.Connection(path)
     connection.enable_load_extension(True)
@@ -103,21 +108,15 @@ def exact(report, arguments, place, kind, base, queries):
         "sqlite-vec": sqlite_vec_one,
     }
     faiss.omp_set_num_threads(1)
-    if kind == "f32":
-        flat = faiss.IndexFlatIP(base.shape[1])
-        normal = lambda rows: rows / np.linalg.norm(rows, axis=1, keepdims=True)
-        flat.add(normal(base))
-        wanted = normal(queries)
-
-        def of_faiss():
-            for at in range(len(wanted)):
-                flat.search(wanted[at : at + 1], K)
-
-        contenders["faiss, one thread"] = lambda: timed(of_faiss) / len(wanted)
-    elif kind == "bit":
-        flat = faiss.IndexBinaryFlat(base.shape[1])
-        flat.add(np.packbits(base > 0, axis=1, bitorder="little"))
-        wanted = np.packbits(queries > 0, axis=1, bitorder="little")
+    flats = {
+        "f32": (faiss.IndexFlatIP, normal),
+        "bit": (faiss.IndexBinaryFlat, lambda rows: np.packbits(rows > 0, axis=1, bitorder="little")),
+    }
+    if kind in flats:
+        make, coded = flats[kind]
+        flat = make(base.shape[1])
+        flat.add(coded(base))
+        wanted = coded(queries)
 
         def of_faiss():
             for at in range(len(wanted)):
@@ -145,7 +144,6 @@ def index(report, arguments, place, folder, base, queries):
         areas = [row["area"] for row in csv.DictReader(file)]
     ours = filled(arguments, place, "vectors-index", "f32", base, areas)
     built = ours.ms("CREATE VIRTUAL TABLE v_index USING vec_index(v, e)")
-    normal = lambda rows: rows / np.linalg.norm(rows, axis=1, keepdims=True)
     base, queries = normal(base), normal(queries)
     hnsw = faiss.IndexHNSWFlat(base.shape[1], 16, faiss.METRIC_INNER_PRODUCT)
     hnsw.hnsw.efConstruction = 100
