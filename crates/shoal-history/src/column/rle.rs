@@ -499,7 +499,9 @@ impl TextEncoder {
 fn end_literals(literals: &mut u64, start: usize, out: &mut Vec<u8>) {
     let count = -std::mem::take(literals).cast_signed();
     if count == 0 {
-    } else if count >= -64 {
+        return;
+    }
+    if count >= -64 {
         out[start] = (count.cast_unsigned() & 0x7f) as u8;
     } else {
         let mut length = Vec::new();
