@@ -6,7 +6,7 @@ mod common;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use common::Scratch;
+use common::{Scratch, ask, lines};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use shoal_sql::{
@@ -44,25 +44,10 @@ fn narrowed(scratch: &Scratch, principal: &str, rules: Vec<TableRule>) -> Narrow
     scratch.ours().narrowed(entitlement).unwrap()
 }
 
-fn ask(narrowed: &mut Narrowed, sql: &str) -> Result<Vec<Vec<Value>>, Error> {
-    let mut statement = narrowed.prepare(sql)?;
-    let mut rows = narrowed.query(&mut statement)?;
-    let mut out = Vec::new();
-    while let Some(row) = rows.next()? {
-        out.push(row.values().map(Value::from).collect());
-    }
-    Ok(out)
-}
-
 /// The answer as a text, or the words of the error.
 fn told(narrowed: &mut Narrowed, sql: &str) -> String {
     match ask(narrowed, sql) {
-        Ok(rows) => {
-            let row = |row: &Vec<Value>| {
-                row.iter().map(|value| common::show(value.as_ref())).collect::<Vec<_>>().join("|")
-            };
-            rows.iter().map(row).collect::<Vec<_>>().join("\n")
-        }
+        Ok(table) => lines(&table.rows),
         Err(error) => format!("error: {error}"),
     }
 }

@@ -6,11 +6,11 @@
 mod common;
 mod generated;
 
-use common::{Scratch, ours, sort};
+use common::{Scratch, ask, ours, sort};
 use generated::{KEYS_ONLY, column, header, names_rowid, query, value};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
-use shoal_sql::{Connection, Entitlement, Error, Forced, ForcedChoice, Narrowed, TableRule, Value};
+use shoal_sql::{Connection, Entitlement, Forced, ForcedChoice, TableRule, Value};
 
 /// A table in both files.
 #[derive(Clone, Debug)]
@@ -175,17 +175,6 @@ fn other() -> impl Strategy<Value = String> {
     simple.prop_map(str::to_owned)
 }
 
-fn answer(narrowed: &mut Narrowed, sql: &str) -> Result<common::Table, Error> {
-    let mut statement = narrowed.prepare(sql)?;
-    let columns = statement.column_names().to_vec();
-    let mut rows = narrowed.query(&mut statement)?;
-    let mut out = Vec::new();
-    while let Some(row) = rows.next()? {
-        out.push(row.values().map(Value::from).collect());
-    }
-    Ok(common::Table { columns, rows: out })
-}
-
 /// Rows in an order, or as they are where the query has one.
 fn comparable(mut table: common::Table, sql: &str) -> common::Table {
     if sql.ends_with(KEYS_ONLY) {
@@ -272,7 +261,7 @@ fn hidden_rows_and_columns_change_no_answer() {
                 for forced in [Forced::default(), forced] {
                     narrowed.force(forced);
                     copy.force(forced);
-                    let failure = match (answer(&mut narrowed, &sql), ours(&mut copy, &sql)) {
+                    let failure = match (ask(&mut narrowed, &sql), ours(&mut copy, &sql)) {
                         (Ok(got), Ok(expect)) => {
                             let (got, expect) = (comparable(got, &sql), comparable(expect, &sql));
                             (!same(&got, &expect)).then(|| format!("{got:?}\ncopy: {expect:?}"))

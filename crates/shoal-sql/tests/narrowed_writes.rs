@@ -7,9 +7,10 @@ mod common;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{Table, ours, show, sort};
-use shoal_sql::{Connection, Entitlement, Error, Narrowed, TableRule, Value, WrittenColumns};
+use common::{ask, lines, ours, sort};
+use shoal_sql::{Connection, Entitlement, Error, Narrowed, TableRule, WrittenColumns};
 use shoal_store::{Access, Store, vfs::OsVfs};
+use shoal_testkit::Random;
 use tempfile::TempDir;
 
 const FILE: &str = "
@@ -65,26 +66,8 @@ impl File {
 
     /// All of a query's rows, as the owner of the file reads them.
     fn all(&self, sql: &str) -> String {
-        text(&ours(&mut self.open(Access::ReadOnly), sql).unwrap())
+        lines(&ours(&mut self.open(Access::ReadOnly), sql).unwrap().rows)
     }
-}
-
-fn text(table: &Table) -> String {
-    let row = |row: &Vec<Value>| {
-        row.iter().map(|value| show(value.as_ref())).collect::<Vec<_>>().join("|")
-    };
-    table.rows.iter().map(row).collect::<Vec<_>>().join("\n")
-}
-
-fn ask(narrowed: &mut Narrowed, sql: &str) -> Result<Table, Error> {
-    let mut statement = narrowed.prepare(sql)?;
-    let columns = statement.column_names().to_vec();
-    let mut rows = narrowed.query(&mut statement)?;
-    let mut out = Vec::new();
-    while let Some(row) = rows.next()? {
-        out.push(row.values().map(Value::from).collect());
-    }
-    Ok(Table { columns, rows: out })
 }
 
 /// Runs a statement, and gives the number of changed rows or the error's words.
@@ -305,7 +288,7 @@ fn keys_rowids_and_counters_may_be_hidden() {
     assert_eq!(file.all("SELECT seq FROM sqlite_sequence"), "Int(3)");
     // Hidden rowids are told by no counter.
     assert_eq!(eve.last_insert_rowid(), 0);
-    assert_eq!(text(&ask(&mut eve, "SELECT last_insert_rowid()").unwrap()), "Int(0)");
+    assert_eq!(lines(&ask(&mut eve, "SELECT last_insert_rowid()").unwrap().rows), "Int(0)");
     assert_eq!(file.all("PRAGMA integrity_check"), "'ok'");
 }
 
@@ -415,66 +398,52 @@ fn rules_that_grant_nothing_to_write_write_nothing() {
     assert_eq!(file.all("SELECT count(*) FROM city"), "Int(2)");
 }
 
-/// Numbers by chance, the same in each run of the test.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
-        (self.0 >> 33) % bound
-    }
-
-    fn of<'t>(&mut self, texts: &[&'t str]) -> &'t str {
-        texts[self.below(texts.len() as u64) as usize]
-    }
-
-    /// A statement over the visible part of `t`.
-    fn statement(&mut self) -> String {
-        let value = |chance: &mut Chance| match chance.below(7) {
-            0 => "NULL".to_owned(),
-            1 => format!("'{}'", chance.below(20)),
-            2 => "'ada'".to_owned(),
-            3 => "abs(-9223372036854775807 - 1)".to_owned(),
-            _ => chance.below(20).to_string(),
-        };
-        let owner = ["'ada'", "'ada'", "'ada'", "'ada'", "'bob'", "NULL", "owner"];
-        let condition = match self.below(9) {
-            0 => String::new(),
-            1 => " WHERE abs(b) > 3".to_owned(),
-            2 => " WHERE owner = 'bob'".to_owned(),
-            3 => format!(" WHERE id > {}", self.below(40)),
-            4 => " WHERE a IN (SELECT b FROM t WHERE b > 4)".to_owned(),
-            5 => " WHERE EXISTS (SELECT 1 FROM t x WHERE x.a = t.b)".to_owned(),
-            6 => " WHERE u LIKE '1%' OR a IS NULL".to_owned(),
-            7 => " WHERE secret = 1".to_owned(),
-            _ => format!(" WHERE id = {} OR b = {}", self.below(40), self.below(20)),
-        };
-        let (a, b) = (value(self), value(self));
-        let id = self.below(40);
-        match self.below(12) {
-            0..=3 => {
-                let owner = self.of(&owner[..6]);
-                let u = self.below(60);
-                format!("INSERT INTO t(id, owner, a, b, u) VALUES ({id}, {owner}, {a}, {b}, {u})")
-            }
-            4 => format!("INSERT INTO t VALUES ({id}, 'ada', {a}, {b}, {})", self.below(60)),
-            5 => format!(
-                "INSERT INTO t(id, owner, a, b) SELECT id + {id}, owner, b, a FROM t{condition}"
-            ),
-            6 => format!("UPDATE t SET a = {a}, b = b + 1{condition}"),
-            7 => format!("UPDATE t SET owner = {}, u = u{condition}", self.of(&owner)),
-            8 => format!("UPDATE t SET id = id + {}{condition}", self.below(3)),
-            9 => format!("UPDATE t SET a = x.b FROM t x WHERE x.id = t.id + 1 AND x.b > {id}"),
-            10 => format!("UPDATE t SET u = {} WHERE id = {id}", self.below(60)),
-            _ => format!("DELETE FROM t{condition}"),
+/// A statement over the visible part of `t`.
+fn statement(random: &mut Random) -> String {
+    let value = |random: &mut Random| match random.below(7) {
+        0 => "NULL".to_owned(),
+        1 => format!("'{}'", random.below(20)),
+        2 => "'ada'".to_owned(),
+        3 => "abs(-9223372036854775807 - 1)".to_owned(),
+        _ => random.below(20).to_string(),
+    };
+    let owner = ["'ada'", "'ada'", "'ada'", "'ada'", "'bob'", "NULL", "owner"];
+    let condition = match random.below(9) {
+        0 => String::new(),
+        1 => " WHERE abs(b) > 3".to_owned(),
+        2 => " WHERE owner = 'bob'".to_owned(),
+        3 => format!(" WHERE id > {}", random.below(40)),
+        4 => " WHERE a IN (SELECT b FROM t WHERE b > 4)".to_owned(),
+        5 => " WHERE EXISTS (SELECT 1 FROM t x WHERE x.a = t.b)".to_owned(),
+        6 => " WHERE u LIKE '1%' OR a IS NULL".to_owned(),
+        7 => " WHERE secret = 1".to_owned(),
+        _ => format!(" WHERE id = {} OR b = {}", random.below(40), random.below(20)),
+    };
+    let (a, b) = (value(random), value(random));
+    let id = random.below(40);
+    match random.below(12) {
+        0..=3 => {
+            let owner = random.pick(&owner[..6]);
+            let u = random.below(60);
+            format!("INSERT INTO t(id, owner, a, b, u) VALUES ({id}, {owner}, {a}, {b}, {u})")
         }
+        4 => format!("INSERT INTO t VALUES ({id}, 'ada', {a}, {b}, {})", random.below(60)),
+        5 => format!(
+            "INSERT INTO t(id, owner, a, b) SELECT id + {id}, owner, b, a FROM t{condition}"
+        ),
+        6 => format!("UPDATE t SET a = {a}, b = b + 1{condition}"),
+        7 => format!("UPDATE t SET owner = {}, u = u{condition}", random.pick(&owner)),
+        8 => format!("UPDATE t SET id = id + {}{condition}", random.below(3)),
+        9 => format!("UPDATE t SET a = x.b FROM t x WHERE x.id = t.id + 1 AND x.b > {id}"),
+        10 => format!("UPDATE t SET u = {} WHERE id = {id}", random.below(60)),
+        _ => format!("DELETE FROM t{condition}"),
     }
 }
 
 #[test]
 fn random_statements_do_as_on_a_copy_and_touch_nothing_hidden() {
     let rounds = std::env::var("SHOAL_SQL_CASES").ok().and_then(|text| text.parse().ok());
-    let mut chance = Chance(7);
+    let mut random = Random::seeded(7);
     let (mut changed, mut refused) = (0, 0);
     for round in 0..rounds.unwrap_or(12_u64) {
         let options = [
@@ -507,7 +476,7 @@ fn random_statements_do_as_on_a_copy_and_touch_nothing_hidden() {
         let hidden = "SELECT * FROM t WHERE owner IS NOT 'ada' ORDER BY id";
         let before = whole.all(hidden);
         for _ in 0..60 {
-            let sql = chance.statement();
+            let sql = statement(&mut random);
             let start = reference.total_changes();
             let expect = match ours(&mut reference, &sql) {
                 Ok(_) => (reference.total_changes() - start).to_string(),
@@ -526,7 +495,7 @@ fn random_statements_do_as_on_a_copy_and_touch_nothing_hidden() {
             let mut others = ours(&mut reference, "SELECT * FROM t").unwrap();
             sort(&mut rows.rows);
             sort(&mut others.rows);
-            assert_eq!(text(&rows), text(&others), "{sql}");
+            assert_eq!(lines(&rows.rows), lines(&others.rows), "{sql}");
         }
         assert_eq!(whole.all(hidden), before);
         assert_eq!(whole.all("SELECT DISTINCT secret, h FROM t"), "'SECRET'|Int(7)");

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use shoal_sql::{Connection, Value, ValueRef};
+use shoal_sql::{Connection, Narrowed, Rows, Statement, Value, ValueRef};
 use shoal_store::{Access, Store, vfs::OsVfs};
 
 /// Column names and rows.
@@ -34,13 +34,34 @@ pub(crate) fn ours_with(
     for (index, value) in parameters.iter().enumerate() {
         statement.bind(index + 1, value.clone())?;
     }
+    all_rows(&mut statement, |statement| connection.query(statement))
+}
+
+/// The answer that a narrowed connection gives.
+pub(crate) fn ask(narrowed: &mut Narrowed, sql: &str) -> Result<Table, shoal_sql::Error> {
+    let mut statement = narrowed.prepare(sql)?;
+    all_rows(&mut statement, |statement| narrowed.query(statement))
+}
+
+fn all_rows<'r>(
+    statement: &'r mut Statement,
+    query: impl FnOnce(&'r mut Statement) -> Result<Rows<'r>, shoal_sql::Error>,
+) -> Result<Table, shoal_sql::Error> {
     let columns = statement.column_names().to_vec();
-    let mut rows = connection.query(&mut statement)?;
+    let mut rows = query(statement)?;
     let mut out = Vec::new();
     while let Some(row) = rows.next()? {
         out.push(row.values().map(Value::from).collect());
     }
     Ok(Table { columns, rows: out })
+}
+
+/// Rows as lines of text.
+pub(crate) fn lines(rows: &[Vec<Value>]) -> String {
+    let row = |row: &Vec<Value>| {
+        row.iter().map(|value| show(value.as_ref())).collect::<Vec<_>>().join("|")
+    };
+    rows.iter().map(row).collect::<Vec<_>>().join("\n")
 }
 
 pub(crate) fn theirs(
