@@ -57,6 +57,18 @@ pub(crate) enum Stmt {
     },
 }
 
+impl Stmt {
+    /// The table or view in which the statement changes rows; `None` for other statements.
+    pub(crate) fn changed_table(&self) -> Option<&ObjectName> {
+        match self {
+            Stmt::Insert(insert) => Some(&insert.table),
+            Stmt::Update(update) => Some(&update.table),
+            Stmt::Delete(delete) => Some(&delete.table),
+            _ => None,
+        }
+    }
+}
+
 /// The form of a shown plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Explain {
@@ -158,6 +170,16 @@ pub(crate) enum Quote {
 pub(crate) struct ObjectName {
     pub(crate) database: Option<Name>,
     pub(crate) name: Name,
+}
+
+impl ObjectName {
+    /// The name as written, without quotes.
+    pub(crate) fn in_full(&self) -> String {
+        match &self.database {
+            Some(database) => format!("{}.{}", database.text, self.name.text),
+            None => self.name.text.clone(),
+        }
+    }
 }
 
 /// An expression.

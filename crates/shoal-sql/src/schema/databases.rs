@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::{Module, Modules, Object, Schema, Trigger, View};
-use crate::parse::ast::Stmt;
+use crate::parse::ast::{ObjectName, Stmt};
 use crate::parse::parse;
 
 /// The number of `main`.
@@ -167,14 +167,19 @@ impl Schema {
         let all = self.temporary.iter().flat_map(|temporary| temporary.far_triggers.iter());
         all.filter(move |trigger| {
             let on = &trigger.definition.table;
-            on.name.is(name)
-                && database != TEMP
-                && database
-                    == match &on.database {
-                        Some(named) => self.database(&named.text).unwrap_or(TEMP),
-                        None => self.find(None, name).map_or(TEMP, |(found, _)| found),
-                    }
+            let is_here = || self.find_named(on).is_some_and(|(found, _)| found == database);
+            on.name.is(name) && database != TEMP && is_here()
         })
+    }
+
+    /// The table or view meant by `name` or `database.name`, as [`Schema::find`]; `None` for an
+    /// unknown database, too.
+    pub(crate) fn find_named(&self, name: &ObjectName) -> Option<(usize, &Object)> {
+        let database = match &name.database {
+            Some(database) => Some(self.database(&database.text)?),
+            None => None,
+        };
+        self.find(database, &name.name.text)
     }
 
     /// The table or view called `name` in one database, or else in the first database with one:

@@ -34,10 +34,7 @@ pub(crate) fn prepare(
     let name = &create.name.name;
     let table = &create.table.name;
     // As the statement names the table.
-    let written = match &create.table.database {
-        Some(database) => format!("{}.{}", database.text, table.text),
-        None => table.text.clone(),
-    };
+    let written = create.table.in_full();
     let (object, missing) = match within.home {
         TEMP => (of_any(within.schema, &create.table)?, written.clone()),
         home => {
@@ -81,12 +78,8 @@ pub(crate) fn prepare(
         }
         Object::Table(_) | Object::View(_) | Object::Narrowed(_) => {}
     }
-    let is_qualified = |step: &Stmt| match step {
-        Stmt::Insert(it) => it.table.database.is_some(),
-        Stmt::Update(it) => it.table.database.is_some(),
-        Stmt::Delete(it) => it.table.database.is_some(),
-        _ => false,
-    };
+    let is_qualified =
+        |step: &Stmt| step.changed_table().is_some_and(|table| table.database.is_some());
     if within.home != TEMP && create.body.iter().any(is_qualified) {
         let what = "qualified table names are not allowed on INSERT, UPDATE, and DELETE statements \
                     within triggers";
@@ -108,14 +101,7 @@ pub(crate) fn prepare(
 /// # Errors
 /// A shadow table of another database: its virtual table writes past all triggers.
 fn of_any<'s>(schema: &'s Schema, on: &ObjectName) -> Result<Option<&'s Object>, Error> {
-    let database = on.database.as_ref().map(|database| schema.database(&database.text));
-    let name = on.name.text.as_str();
-    let found = match database {
-        Some(None) => None,
-        Some(named) => schema.find(named, name),
-        None => schema.find(None, name),
-    };
-    let Some((database, object)) = found else { return Ok(None) };
+    let Some((database, object)) = schema.find_named(on) else { return Ok(None) };
     let own = schema.of_database(database);
     if let (Object::Table(table), Some(own)) = (object, own)
         && let Some(owner) = own.shadow_owner(&table.name).filter(|_| database != TEMP)
@@ -124,8 +110,8 @@ fn of_any<'s>(schema: &'s Schema, on: &ObjectName) -> Result<Option<&'s Object>,
         return Err(Error::unsupported(what, on.name.offset));
     }
     // The program's own views are in no schema, and nobody writes to them.
-    let is_kept =
-        !matches!(object, Object::View(_)) || own.is_some_and(|it| it.object(name).is_some());
+    let is_kept = !matches!(object, Object::View(_))
+        || own.is_some_and(|it| it.object(&on.name.text).is_some());
     Ok(is_kept.then_some(object))
 }
 
@@ -145,13 +131,7 @@ pub(crate) fn prepare_drop(
             sql: None,
         })),
         None if if_exists => Ok(Kind::Nothing),
-        None => {
-            let full = match &name.database {
-                Some(database) => format!("{}.{}", database.text, name.name.text),
-                None => name.name.text.clone(),
-            };
-            Err(Error::no_such(NameKind::Trigger, &full, name.name.offset))
-        }
+        None => Err(Error::no_such(NameKind::Trigger, &name.in_full(), name.name.offset)),
     }
 }
 

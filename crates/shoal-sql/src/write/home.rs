@@ -73,10 +73,9 @@ pub(crate) fn of(schema: &Schema, stmt: &Stmt) -> Result<usize, Error> {
 /// [`Error::Name`] for an unknown database.
 pub(crate) fn of_object(schema: &Schema, name: &ObjectName) -> Result<usize, Error> {
     match &name.database {
-        Some(database) => schema.database(&database.text).ok_or_else(|| {
-            let full = format!("{}.{}", database.text, name.name.text);
-            Error::no_such(NameKind::Table, &full, name.name.offset)
-        }),
+        Some(database) => schema
+            .database(&database.text)
+            .ok_or_else(|| Error::no_such(NameKind::Table, &name.in_full(), name.name.offset)),
         None => Ok(schema.find(None, &name.name.text).map_or(MAIN, |(database, _)| database)),
     }
 }

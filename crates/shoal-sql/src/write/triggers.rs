@@ -306,12 +306,7 @@ impl<'a> Within<'a> {
         let when = condition(schema, definition.when.as_ref(), around)?;
         let mut steps = Vec::with_capacity(definition.body.len());
         for step in &definition.body {
-            let target = match step {
-                Stmt::Insert(it) => Some(&it.table),
-                Stmt::Update(it) => Some(&it.table),
-                Stmt::Delete(it) => Some(&it.table),
-                _ => None,
-            };
+            let target = step.changed_table();
             let database = match target {
                 Some(target) if home.is_none() => home::of_object(schema, target)?,
                 _ => self.home,

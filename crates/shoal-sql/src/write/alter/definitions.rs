@@ -115,11 +115,7 @@ impl<'s> Definitions<'s> {
         if self.database != TEMP {
             return self.schema.object(&name.name.text).map(|object| (MAIN, object));
         }
-        let database = match &name.database {
-            Some(database) => Some(self.schema.database(&database.text)?),
-            None => None,
-        };
-        self.schema.find(database, &name.name.text)
+        self.schema.find_named(name)
     }
 
     /// The table meant by a name.
@@ -181,14 +177,13 @@ pub(super) fn names_of(
 
 /// Names gathered without being resolved.
 struct Found<'a> {
-    schema: &'a Schema,
     definitions: Definitions<'a>,
     names: Vec<NameUse>,
 }
 
 impl<'a> Found<'a> {
     fn new(definitions: Definitions<'a>) -> Found<'a> {
-        Found { schema: definitions.schema, definitions, names: Vec::new() }
+        Found { definitions, names: Vec::new() }
     }
 
     fn add(&mut self, name: &Name, meaning: Meaning) {
@@ -222,7 +217,7 @@ impl<'a> Found<'a> {
         self.add(&key.table, Meaning::Table(key.table.text.clone()));
         // A table may refer to itself, by its own new definition.
         let is_own = key.table.is(&own.name);
-        let other = self.schema.table(&key.table.text).filter(|_| !is_own).cloned();
+        let other = self.definitions.schema.table(&key.table.text).filter(|_| !is_own).cloned();
         let parent = if is_own { Some(own) } else { other.as_deref() };
         for name in &key.columns {
             if let Some(parent) = parent {
@@ -239,7 +234,8 @@ impl<'a> Found<'a> {
         clause: Clause,
         refuses_texts: bool,
     ) -> Result<(), Error> {
-        let mut resolver = Resolver::noting(self.schema, Around::statement(0), refuses_texts);
+        let mut resolver =
+            Resolver::noting(self.definitions.schema, Around::statement(0), refuses_texts);
         resolver.row_expr(table, expr, clause)?;
         self.names.extend(resolver.into_names());
         Ok(())
@@ -376,7 +372,7 @@ impl Found<'_> {
         around: Around<'_>,
         refuses_texts: bool,
     ) -> Result<(), Error> {
-        let mut resolver = Resolver::noting(self.schema, around, refuses_texts);
+        let mut resolver = Resolver::noting(self.definitions.schema, around, refuses_texts);
         resolver.query(query)?;
         self.names.extend(resolver.into_names());
         Ok(())

@@ -79,11 +79,7 @@ pub(crate) fn prepare(
     }
     check_database(&alter.table)?;
     let Some(object) = schema.object(&name.text) else {
-        let full = match &alter.table.database {
-            Some(database) => format!("{}.{}", database.text, name.text),
-            None => name.text.clone(),
-        };
-        return Err(Error::no_such(NameKind::Table, &full, name.offset));
+        return Err(Error::no_such(NameKind::Table, &alter.table.in_full(), name.offset));
     };
     check_alterable(schema, object, &alter.change, name)?;
     let rewrites = matches!(
