@@ -36,7 +36,9 @@ use crate::parse::ast::{Conflict, DropKind, Explain, Name, ObjectName, Stmt, Tra
 use crate::parse::{Hint, Parsed, hint, parse};
 use crate::reader::TableReader;
 use crate::row_walk::RowWalk;
-use crate::schema::{AttachedSnapshots, BESIDE, MAIN, Schema, Snapshot, Txns, VirtualWriters};
+use crate::schema::{
+    AttachedSnapshots, BESIDE, MAIN, Schema, Snapshot, Txns, VirtualWriters, transaction_of,
+};
 use crate::session::forced::Forced;
 use crate::session::{
     Control, Counts, Environment, Interrupter, Limits, Session, StatementSession, TransactionHooks,
@@ -964,16 +966,20 @@ impl Connection {
         .map(|(done, rows)| (done.changes, rows))
     }
 
+    /// The open transaction of a database, taken out until [`Connection::put_back`].
+    fn take_open(&mut self, database: usize) -> Option<Transaction> {
+        match database {
+            MAIN => self.transaction.take(),
+            other => self.databases.take(other),
+        }
+    }
+
     /// The transaction of a database taken out to be written in: the open one, or a new one.
     ///
     /// # Errors
     /// The store's; the open one is left as before.
     fn take_to_write(&mut self, database: usize) -> Result<Transaction, Error> {
-        let open = match database {
-            MAIN => self.transaction.take(),
-            other => self.databases.take(other),
-        };
-        let Some(mut transaction) = open else {
+        let Some(mut transaction) = self.take_open(database) else {
             let mut transaction = self.store_by_number(database)?.begin(Mode::Write)?;
             transaction.set_watch(Some(Arc::clone(&self.control.watch)));
             return Ok(transaction);
@@ -1117,12 +1123,8 @@ impl Connection {
                 self.hooks.rolled_back();
                 return Err(error.into());
             }
-            let store = match database {
-                MAIN => &self.store,
-                other => self.databases.store_of(other)?,
-            };
             if let Some(before) = before
-                && let Ok(after) = store.version()
+                && let Ok(after) = self.store_by_number(database)?.version()
             {
                 self.data_versions.own_commit(database, &before, after);
             }
@@ -1174,8 +1176,7 @@ impl<'t> Written<'t> {
         if database == self.home {
             return Some(self.transaction);
         }
-        let mut others = self.others.iter();
-        others.find(|(other, _)| *other == database).map(|(_, transaction)| transaction)
+        transaction_of(self.others, database)
     }
 }
 

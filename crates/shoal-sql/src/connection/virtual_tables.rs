@@ -8,7 +8,7 @@ use shoal_store::Transaction;
 use super::Connection;
 use super::statement::Compiled;
 use crate::Error;
-use crate::schema::{MAIN, Parts, TableModule, TableModules, VirtualWriters};
+use crate::schema::{Parts, TableModule, TableModules, VirtualWriters};
 
 impl Connection {
     /// Makes a module known: virtual tables of the file that name the module are opened by it, and
@@ -66,11 +66,7 @@ impl Connection {
         let mut done = Vec::with_capacity(databases.len());
         for database in databases {
             let Some(schema) = self.schemas.whole().cloned() else { continue };
-            let open = match database {
-                MAIN => self.transaction.take(),
-                other => self.databases.take(other),
-            };
-            let Some(mut transaction) = open else { continue };
+            let Some(mut transaction) = self.take_open(database) else { continue };
             let session = self.environment.session(self.counts, &self.control, &self.store);
             let parts = Parts {
                 schema: &schema,

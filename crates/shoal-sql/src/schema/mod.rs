@@ -27,7 +27,7 @@ pub use narrowed::NarrowedTable;
 pub(crate) use narrowed::{NarrowedColumn, Narrowing, Writable};
 pub(crate) use row_sample::{RowSample, Rows as SampledRows};
 pub(crate) use table::{Built, build as build_table, build_index, constant_default, view_table};
-pub(crate) use txns::{AttachedSnapshots, Snapshot, Txns};
+pub(crate) use txns::{AttachedSnapshots, Snapshot, Txns, transaction_of};
 pub use virtual_table::{
     ChangedPages, ConstraintOp, Definition, IndexChoice, IndexConstraint, IndexOrder, IndexRequest,
     OnConflict, SeenState, ShadowBlob, ShadowRows, ShadowTable, TableModule, TableReads,

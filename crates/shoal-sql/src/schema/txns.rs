@@ -40,6 +40,14 @@ pub(crate) struct Txns<'t> {
     others: &'t [(usize, Transaction)],
 }
 
+/// The transaction of a database among the ones that a statement writes in.
+pub(crate) fn transaction_of(
+    written: &[(usize, Transaction)],
+    database: usize,
+) -> Option<&Transaction> {
+    written.iter().find(|(number, _)| *number == database).map(|(_, transaction)| transaction)
+}
+
 impl<'t> Txns<'t> {
     pub(crate) fn new(main: &'t Transaction, beside: &'t [Option<Snapshot<'t>>]) -> Txns<'t> {
         Txns { main, beside, written: None, others: &[] }
@@ -71,8 +79,7 @@ impl<'t> Txns<'t> {
 
     /// The same, with more databases read in the transactions writing to them.
     pub(crate) fn with_others(self, others: &'t [(usize, Transaction)]) -> Txns<'t> {
-        let main = others.iter().find(|(database, _)| *database == MAIN);
-        Txns { main: main.map_or(self.main, |(_, main)| main), others, ..self }
+        Txns { main: transaction_of(others, MAIN).unwrap_or(self.main), others, ..self }
     }
 
     /// The transaction of a database.
@@ -89,7 +96,7 @@ impl<'t> Txns<'t> {
         {
             return Ok(transaction);
         }
-        if let Some((_, other)) = self.others.iter().find(|(other, _)| *other == database) {
+        if let Some(other) = transaction_of(self.others, database) {
             return Ok(other);
         }
         let snapshot = self.beside.get(database - BESIDE).and_then(Option::as_ref);

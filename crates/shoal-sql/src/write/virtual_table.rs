@@ -18,7 +18,7 @@ use crate::parse::ast::{
 use crate::parse::parse;
 use crate::schema::{
     Connected, Definition, MAIN, Object, Parts, Schema, TEMP, TableModule, TableWrites,
-    VirtualDefinition, VirtualRow, VirtualWriter, VirtualWriters,
+    VirtualDefinition, VirtualRow, VirtualWriter, VirtualWriters, transaction_of,
 };
 use crate::value::Value;
 
@@ -305,8 +305,7 @@ impl VirtualTarget {
 impl Context<'_> {
     /// The writing end of virtual tables.
     pub(crate) fn table_writes(&mut self) -> TableWrites<'_> {
-        let main = self.others.iter().find(|(database, _)| *database == MAIN);
-        let main = main.map(|(_, main)| main).or(self.main);
+        let main = transaction_of(self.others, MAIN).or(self.main);
         let (read, home) = ((main, self.attached), (self.schema, self.home));
         TableWrites::new(self.transaction, home, read, self.session)
     }
@@ -336,11 +335,10 @@ impl Context<'_> {
             return Ok(T::default());
         }
         let mut writers = std::mem::take(&mut self.state.writers);
-        let main = self.others.iter().find(|(database, _)| *database == MAIN);
         let parts = Parts {
             schema: self.schema,
             home: self.home,
-            main: main.map(|(_, main)| main).or(self.main),
+            main: transaction_of(self.others, MAIN).or(self.main),
             attached: self.attached,
             session: self.session,
         };
