@@ -199,10 +199,7 @@ impl DropPlan {
         }
         transaction.bump_schema_cookie()?;
         if !self.temporary.is_empty() {
-            let before = context.enter(TEMP)?;
-            let dropped = drop_triggers(context.transaction, &self.temporary);
-            context.enter(before)?;
-            dropped?;
+            context.in_database(TEMP, |temp| drop_triggers(temp.transaction, &self.temporary))?;
         }
         Ok(())
     }

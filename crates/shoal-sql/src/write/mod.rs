@@ -216,7 +216,7 @@ impl<'a> Context<'a> {
     ///
     /// # Errors
     /// [`Error::Misuse`] for a database not declared by the statement.
-    pub(crate) fn enter(&mut self, database: usize) -> Result<usize, Error> {
+    fn enter(&mut self, database: usize) -> Result<usize, Error> {
         let before = self.home;
         if database == before {
             return Ok(before);
@@ -230,7 +230,22 @@ impl<'a> Context<'a> {
         Ok(before)
     }
 
-    /// Does some work in each database of the statement, the one at hand first.
+    /// Does some work in a database of the statement, and turns back.
+    ///
+    /// # Errors
+    /// The work's; [`Error::Misuse`] for a database not declared by the statement.
+    pub(crate) fn in_database<T, E: From<Error>>(
+        &mut self,
+        database: usize,
+        work: impl FnOnce(&mut Context<'a>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let before = self.enter(database)?;
+        let done = work(self);
+        self.enter(before)?;
+        done
+    }
+
+    /// Does some work in each database of the statement, the present one first.
     ///
     /// # Errors
     /// The first of the work's.
@@ -240,11 +255,8 @@ impl<'a> Context<'a> {
     ) -> Result<(), Error> {
         work(self)?;
         for place in 0..self.others.len() {
-            // The one entered leaves its place to the one before, which comes back to its own.
-            let before = self.enter(self.others[place].0)?;
-            let done = work(self);
-            self.enter(before)?;
-            done?;
+            // Turning back puts both transactions into their places again.
+            self.in_database(self.others[place].0, &mut work)?;
         }
         Ok(())
     }
@@ -255,10 +267,7 @@ impl<'a> Context<'a> {
     /// [`Error::Store`].
     pub(crate) fn store_sequences(&mut self) -> Result<(), Error> {
         for sequence in self.state.sequences.take() {
-            let before = self.enter(sequence.database())?;
-            let stored = sequence.store(self.transaction);
-            self.enter(before)?;
-            stored?;
+            self.in_database(sequence.database(), |context| sequence.store(context.transaction))?;
         }
         Ok(())
     }
@@ -520,20 +529,15 @@ fn undoing<T>(
     let mark = Mark::of(context)?;
     let mut beside = Vec::new();
     for place in 0..context.others.len() {
-        let before = context.enter(context.others[place].0)?;
-        let mark = Mark::of(context);
-        context.enter(before)?;
-        beside.push((context.others[place].0, mark?));
+        let database = context.others[place].0;
+        beside.push((database, context.in_database(database, Mark::of)?));
     }
     let moment = context.keeper.map(|keeper| (keeper, keeper.moment()));
     let result = work(context);
     let undoes = result.as_ref().is_err_and(|failure| failure.resolution == Conflict::Abort);
     mark.end(context, undoes)?;
     for (database, mark) in beside {
-        let before = context.enter(database)?;
-        let ended = mark.end(context, undoes);
-        context.enter(before)?;
-        ended?;
+        context.in_database(database, |context| mark.end(context, undoes))?;
     }
     if let Some((keeper, moment)) = moment.filter(|_| undoes) {
         keeper.rollback_to(moment);

@@ -465,9 +465,7 @@ impl Program {
             }
         }
         for (database, step) in &self.steps {
-            let before = context.enter(*database)?;
-            let done = step.run(context);
-            context.enter(before)?;
+            let done = context.in_database(*database, |context| step.run(context));
             let done = done.map_err(|failure| Failure { done: Done::default(), ..failure })?;
             let Some(done) = done else { continue };
             let mut counts = counts(context.session);

@@ -90,10 +90,7 @@ pub(super) fn in_temporary(
     if !context.others.iter().any(|(other, _)| *other == TEMP) {
         return Ok(());
     }
-    let before = context.enter(TEMP)?;
-    let done = work(context);
-    context.enter(before)?;
-    done
+    context.in_database(TEMP, work)
 }
 
 /// Where names in definitions are looked up: those in `temp` in all databases.
