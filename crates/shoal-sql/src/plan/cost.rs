@@ -7,6 +7,7 @@
 //! so columns depending on each other are not counted twice.
 
 use super::access::{Term, table_rows};
+use super::keyed::compared;
 use crate::resolve::imply::{Class, classes};
 use crate::resolve::tree::{Expr, ROWID, Source, SourceKind};
 use crate::schema::{IndexSource, RowSample, SampledRows, Table};
@@ -273,18 +274,13 @@ fn unique_keys(table: &Table) -> impl Iterator<Item = Vec<usize>> {
 /// of an index beginning with the column.
 fn sampled_share(expr: &Expr, source: &Source) -> Option<f64> {
     let SourceKind::Table(table) = &source.kind else { return None };
-    let (rule, column, value, turned) = match expr {
-        Expr::Compare(rule, left, right) => match (&**left, &**right) {
-            (Expr::Column { column, .. }, Expr::Const(value)) => (rule, column, value, false),
-            (Expr::Const(value), Expr::Column { column, .. }) => (rule, column, value, true),
-            _ => return None,
-        },
+    let Expr::Compare(rule, left, right) = expr else { return None };
+    let (column, value, op) = match (&**left, &**right) {
+        (Expr::Column { column, .. }, Expr::Const(value)) => (column, value, rule.op),
+        (Expr::Const(value), Expr::Column { column, .. }) => (column, value, rule.op.flipped()),
         _ => return None,
     };
-    let value = match rule.affinity {
-        Some(affinity) => affinity.apply_for_comparison(value.clone()),
-        None => value.clone(),
-    };
+    let value = compared(value, rule.affinity);
     let is_first = |index: &&crate::schema::Index| {
         let first = index.columns.first();
         !index.is_partial()
@@ -294,9 +290,10 @@ fn sampled_share(expr: &Expr, source: &Source) -> Option<f64> {
             })
     };
     let key = std::slice::from_ref(&value);
-    let index = table.indexes.iter().filter(is_first).find(|it| it.rows_equal(key).is_some())?;
-    match if turned { rule.op.flipped() } else { rule.op } {
-        CompareOp::Equal => Some(index.rows_equal(key)? / table_rows(table)),
+    let mut indexes = table.indexes.iter().filter(is_first);
+    let (index, equal) = indexes.find_map(|index| Some((index, index.rows_equal(key)?)))?;
+    match op {
+        CompareOp::Equal => Some(equal / table_rows(table)),
         CompareOp::Less | CompareOp::LessEqual => index.share(None, Some(&value)),
         CompareOp::Greater | CompareOp::GreaterEqual => index.share(Some(&value), None),
         _ => None,

@@ -153,14 +153,19 @@ pub(super) fn known_share(
 ) -> Option<f64> {
     let value = |end: Option<End<'_>>| match end.map(|end| (end.value, end.affinity)) {
         None => Some(None),
-        Some((Expr::Const(value), affinity)) => Some(Some(match affinity {
-            Some(affinity) => affinity.apply_for_comparison(value.clone()),
-            None => value.clone(),
-        })),
+        Some((Expr::Const(value), affinity)) => Some(Some(compared(value, affinity))),
         Some(_) => None,
     };
     let (low, high) = (value(low)?, value(high)?);
     share(low.as_ref(), high.as_ref())
+}
+
+/// A constant as a comparison with a column converts the constant.
+pub(super) fn compared(value: &Value, affinity: Option<Affinity>) -> Value {
+    match affinity {
+        Some(affinity) => affinity.apply_for_comparison(value.clone()),
+        None => value.clone(),
+    }
 }
 
 /// An index, or the tree of a table without rowid, as a way to rows.
@@ -186,13 +191,10 @@ impl<'e> IndexTree<'e, '_> {
     fn rows_of(&self, equal: &[(KeyExpr<'e>, Option<Affinity>, NullKey)]) -> Option<f64> {
         let constant = |(key, affinity, _): &(KeyExpr<'e>, Option<Affinity>, NullKey)| {
             let KeyExpr::Expr(Expr::Const(value)) = key else { return None };
-            Some(match affinity {
-                Some(affinity) => affinity.apply_for_comparison(value.clone()),
-                None => value.clone(),
-            })
+            Some(compared(value, *affinity))
         };
-        let equal = equal.get(..equal.len().min(self.key_columns))?;
-        let key: Vec<Value> = equal.iter().map(constant).collect::<Option<_>>()?;
+        let equal = equal.iter().take(self.key_columns);
+        let key: Vec<Value> = equal.map(constant).collect::<Option<_>>()?;
         (self.rows_equal)(&key)
     }
 

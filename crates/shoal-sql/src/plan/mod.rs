@@ -465,9 +465,8 @@ fn plan_again(
     schema: &Schema,
     select: &ast::Select,
     txns: Txns<'_>,
-    (forced, in_words, learned): (Forced, bool, Vec<Learned>),
+    how: (Forced, bool, Vec<Learned>),
 ) -> Result<Program, Error> {
-    let how = (forced, in_words, learned);
     plan_with(schema, Resolver::new(schema), select, Some(txns), how)
 }
 

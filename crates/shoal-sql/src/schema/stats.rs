@@ -3,9 +3,9 @@
 //!
 //! The numbers choose plans and nothing else; stale numbers cost time, not truth.
 
-use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use rustc_hash::FxHashMap;
 use shoal_store::{BtreeKind, KeyColumn, KeyOrder, Page, Record, Transaction, ValueRef};
 
 use super::key_samples::{KeySample, KeySamples};
@@ -104,10 +104,10 @@ impl TreeStats {
     }
 
     /// Estimated number of rows with these first values of the key.
-    fn rows_equal(&self, order: &KeyOrder, key: &[Value]) -> Option<f64> {
+    fn rows_equal(&self, order: impl FnOnce() -> KeyOrder, key: &[Value]) -> Option<f64> {
         let (samples, keys) = self.key_samples()?;
         let per_key = *keys.per_key.get(key.len().checked_sub(1)?)?;
-        samples.rows_equal(order, key, (keys.rows, per_key))
+        samples.rows_equal(&order(), key, (keys.rows, per_key))
     }
 
     /// The share of rows between two values of the first column by the samples of the key.
@@ -229,7 +229,7 @@ impl Table {
     /// Estimated number of rows with these first values of the key of a table without rowid, where
     /// an `ANALYZE` left samples of it.
     pub(crate) fn rows_equal(&self, key: &[Value]) -> Option<f64> {
-        self.without_rowid.then(|| self.stats.rows_equal(&self.primary_key_order(), key))?
+        self.without_rowid.then(|| self.stats.rows_equal(|| self.primary_key_order(), key))?
     }
 
     /// Estimated share of the rows with a rowid, or a first column of the key, between two values.
@@ -275,7 +275,7 @@ impl Index {
     /// Estimated number of entries with these first values of the key, where an `ANALYZE` left
     /// samples of it.
     pub(crate) fn rows_equal(&self, key: &[Value]) -> Option<f64> {
-        self.stats.rows_equal(&self.order(), key)
+        self.stats.rows_equal(|| self.order(), key)
     }
 
     /// Estimated share of the entries with a first column between two values.
@@ -314,7 +314,7 @@ fn per_key(stats: &TreeStats, columns: usize) -> Option<f64> {
 type NamedTree<'s> = (&'s TreeStats, usize, Option<&'s Index>, &'s Table);
 
 /// Samples by the address of the statistics they belong to.
-type Samples<'s> = HashMap<*const TreeStats, (NamedTree<'s>, KeySamples)>;
+type Samples<'s> = FxHashMap<*const TreeStats, (NamedTree<'s>, KeySamples)>;
 
 /// A tree to look into.
 struct Tree<'t> {
