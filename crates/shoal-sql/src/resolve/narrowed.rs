@@ -6,7 +6,7 @@ use super::given::key_name;
 use super::leakproof::{is_leakproof, is_mask};
 use super::scope::{Clause, ScopeColumn, ScopeTable};
 use super::select::ANY_CLASS;
-use super::tree::{Expr, OutputColumn, ROWID, Source, SourceKind};
+use super::tree::{Expr, OutputColumn, ROWID, Source, SourceId, SourceKind};
 use super::{Resolver, scope_table};
 use crate::Error;
 use crate::entitlement::fault;
@@ -164,18 +164,8 @@ impl<'a> Resolver<'a> {
             if columns.iter().any(|column| column.name.eq_ignore_ascii_case(name)) {
                 continue;
             }
-            columns.push(ScopeColumn {
-                name: name.to_owned(),
-                expr: Expr::Column { source, column: ROWID },
-                affinity: Some(Affinity::Integer),
-                collation: Ok(Coll::None),
-                declared_type: Some("INTEGER".to_owned()),
-                merged: false,
-                others: Vec::new(),
-                named: Vec::new(),
-                shown: Some(alias.clone().unwrap_or_else(|| "rowid".to_owned())),
-                hidden: true,
-            });
+            let shown = Some(alias.clone().unwrap_or_else(|| "rowid".to_owned()));
+            columns.push(ScopeColumn { shown, ..rowid_column(name.to_owned(), source) });
         }
         Ok(columns)
     }
@@ -188,36 +178,32 @@ impl<'a> Resolver<'a> {
         columns: &mut Vec<ScopeColumn>,
     ) -> Result<(), Error> {
         let depth = self.scopes.len() - 1;
-        let hidden = |place: usize, column: ScopeColumn| ScopeColumn {
-            name: key_name(place),
-            named: Vec::new(),
-            hidden: true,
-            ..column
-        };
-        if let Some(source) = names.rowid.filter(|_| !narrowed.table.without_rowid) {
-            let expr = Expr::Column { source, column: ROWID };
-            columns.push(hidden(
-                0,
-                ScopeColumn {
-                    name: String::new(),
-                    expr,
-                    affinity: Some(Affinity::Integer),
-                    collation: Ok(Coll::None),
-                    declared_type: None,
-                    merged: false,
-                    others: Vec::new(),
-                    named: Vec::new(),
-                    shown: None,
-                    hidden: true,
-                },
-            ));
+        if let Some(source) = names.rowid {
+            columns.push(rowid_column(key_name(0), source));
             return Ok(());
         }
         for (place, part) in narrowed.table.primary_key.iter().enumerate() {
+            let name = key_name(place);
             let expr = self.column_at(depth, (0, part.column), 0)?.expr;
             let known = names.columns[part.column].clone();
-            columns.push(hidden(place, ScopeColumn { expr, ..known }));
+            columns.push(ScopeColumn { name, expr, named: Vec::new(), hidden: true, ..known });
         }
         Ok(())
+    }
+}
+
+/// The rowid of a source under a name of its own, left out of `*`.
+fn rowid_column(name: String, source: SourceId) -> ScopeColumn {
+    ScopeColumn {
+        name,
+        expr: Expr::Column { source, column: ROWID },
+        affinity: Some(Affinity::Integer),
+        collation: Ok(Coll::None),
+        declared_type: Some("INTEGER".to_owned()),
+        merged: false,
+        others: Vec::new(),
+        named: Vec::new(),
+        shown: None,
+        hidden: true,
     }
 }

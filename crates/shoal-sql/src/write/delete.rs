@@ -46,8 +46,8 @@ pub(crate) fn prepare(
 ) -> Result<DeletePlan, Error> {
     let schema = within.schema;
     let target = writable(within, &delete.table, TriggerEvent::Delete, around)?;
-    if let Some(narrowed) = &target.narrowed {
-        narrowed::check_delete(narrowed, delete)?;
+    if target.narrowed.is_some() {
+        narrowed::check_returning(delete.returning.as_deref())?;
     }
     let around = Around { with: delete.with.as_ref(), ..around };
     let conflict = within.conflict;
@@ -70,8 +70,8 @@ pub(crate) fn prepare(
         let what = "DELETE RETURNING is not available on virtual tables";
         return Err(Error::meaning(what, delete.table.name.offset));
     }
-    let is_some = delete.filter.is_some() || is_virtual || target.narrowed.is_some();
-    let mut keys = is_some.then(find).transpose()?;
+    let is_selective = delete.filter.is_some() || is_virtual || target.narrowed.is_some();
+    let mut keys = is_selective.then(find).transpose()?;
     let firing = within.firing(&target, TriggerEvent::Delete, &[], conflict)?;
     let columns = delete.returning.as_deref();
     let returning = Returning::compile(within, &target.table, &delete.table, columns, around)?;

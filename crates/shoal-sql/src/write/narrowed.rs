@@ -16,7 +16,7 @@ use super::target::Target;
 use crate::Error;
 use crate::error::{ConstraintKind, NameKind};
 use crate::parse::ast::{
-    Conflict, Delete, Expr, ExprKind, Insert, Name, ResultColumn, TriggerEvent, Update,
+    Conflict, Expr, ExprKind, Insert, Name, ResultColumn, TriggerEvent, Update,
 };
 use crate::resolve::{Around, GivenRow};
 use crate::schema::{MAIN, NarrowedTable, Object, Schema, Writable};
@@ -149,14 +149,6 @@ pub(crate) fn check_update(table: &NarrowedTable, update: &Update) -> Result<(),
     names.try_for_each(|name| check_column("UPDATE of", table, granted, name, &unknown))
 }
 
-/// Refuses the clauses of a `DELETE` that tell of hidden columns.
-///
-/// # Errors
-/// [`Error::Denied`].
-pub(crate) fn check_delete(_: &NarrowedTable, delete: &Delete) -> Result<(), Error> {
-    check_returning(delete.returning.as_deref())
-}
-
 fn check_conflict(what: &str, conflict: Option<Conflict>) -> Result<(), Error> {
     let word = match conflict {
         None | Some(Conflict::Abort) => return Ok(()),
@@ -168,7 +160,11 @@ fn check_conflict(what: &str, conflict: Option<Conflict>) -> Result<(), Error> {
     Err(denied(format!("{what} OR {word} is not for a narrowed connection")))
 }
 
-fn check_returning(columns: Option<&[ResultColumn]>) -> Result<(), Error> {
+/// Refuses a `RETURNING`: the clause reads hidden columns, too.
+///
+/// # Errors
+/// [`Error::Denied`].
+pub(crate) fn check_returning(columns: Option<&[ResultColumn]>) -> Result<(), Error> {
     match columns {
         None => Ok(()),
         Some(_) => Err(denied(
