@@ -370,8 +370,8 @@ impl Updater {
             // The programs may have deleted the row, or changed what the statement does not set.
             let Some(current) = changer.read(context, key)? else { return Ok(None) };
             for (place, value) in current.values.iter().enumerate() {
-                let is_set = self.sets.columns().any(|column| column == place);
-                if *value != old.values[place] && !is_set {
+                let is_set = || self.sets.columns().any(|column| column == place);
+                if *value != old.values[place] && !is_set() {
                     new.values[place] = value.clone();
                 }
             }

@@ -161,8 +161,9 @@ impl<'a> Within<'a> {
     where
         'a: 't,
     {
-        let temporary = self.schema.temporary_triggers(self.home, &target.table.name);
-        temporary.collect::<Vec<_>>().into_iter().chain(&target.triggers().list)
+        let schema: &'t Schema = self.schema;
+        let temporary = schema.temporary_triggers(self.home, &target.table.name);
+        temporary.chain(&target.triggers().list)
     }
 
     /// True where an event of a table or view runs triggers.

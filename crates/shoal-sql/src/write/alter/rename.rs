@@ -88,7 +88,8 @@ fn with_table_renamed(
     new: &str,
 ) -> Result<String, Error> {
     let names = names_of(definitions, sql, false).map_err(|error| in_definition(row, "", error))?;
-    let wanted = |name: &NameUse| matches!(&name.meaning, Meaning::Table(it) if it.eq_ignore_ascii_case(&table.name));
+    let is_it = |name: &str| name.eq_ignore_ascii_case(&table.name);
+    let wanted = |name: &NameUse| matches!(&name.meaning, Meaning::Table(it) if is_it(it));
     let quoted = quoted(new);
     rewritten(sql, names.into_iter().filter(wanted), |_| quoted.clone())
 }
