@@ -578,7 +578,7 @@ impl Connection {
         self.end_several(open)
     }
 
-    /// As [`Connection::end_all`], of transactions that write.
+    /// Commits writing transactions in the order of [`Connection::end_all`].
     ///
     /// # Errors
     /// As [`Connection::end_all`].
@@ -1000,7 +1000,7 @@ impl Connection {
         }
     }
 
-    /// The same of several databases, one after the other; all or none.
+    /// Takes the transactions of several databases out, one after the other; all or none.
     fn take_all_to_write(
         &mut self,
         own: bool,
@@ -1029,8 +1029,8 @@ impl Connection {
         }
     }
 
-    /// Runs `work` in transactions that may write: the open ones, or some of its own. `work` gets
-    /// the one of `home`, and the `others` in the order of their numbers.
+    /// Runs `work` in writing transactions: the open ones, or new ones of the statement alone.
+    /// `work` gets the transaction of `home`, and the `others` in the order of their numbers.
     fn write<T>(
         &mut self,
         (home, others): (usize, &[usize]),
@@ -1042,8 +1042,8 @@ impl Connection {
     ) -> Result<T, write::Failure> {
         self.refuse_to_write()?;
         let own = self.transaction.is_none();
-        // In the order of the numbers, as in SQLite: statements of two programs that write to the
-        // same files do not wait for each other in a circle.
+        // The order of the numbers is SQLite's: the locks of two programs on the same files make
+        // no circle.
         let mut beside = Vec::new();
         let (before, after) = others.split_at(others.partition_point(|other| *other < home));
         self.take_all_to_write(own, before.iter().copied(), &mut beside)?;
@@ -1162,7 +1162,7 @@ fn meaning(message: &str) -> Error {
     Error::Meaning { message: message.to_owned(), offset: None }
 }
 
-/// The transactions that a statement writes in.
+/// The writing transactions of a statement.
 #[derive(Clone, Copy)]
 struct Written<'t> {
     home: usize,
@@ -1171,7 +1171,7 @@ struct Written<'t> {
 }
 
 impl<'t> Written<'t> {
-    /// The one of a database.
+    /// The transaction of a database.
     fn of(self, database: usize) -> Option<&'t Transaction> {
         if database == self.home {
             return Some(self.transaction);
@@ -1328,7 +1328,7 @@ fn compile(
     })
 }
 
-/// Has a program's join watched, unless an authorizer would be asked once more while it runs.
+/// Has a program's join watched, unless there is an authorizer: a second plan would ask again.
 fn watch(program: &mut plan::Program, schema: &Schema) {
     if !schema.own().authorizer.is_some() {
         program.watch();

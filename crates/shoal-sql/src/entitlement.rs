@@ -1,4 +1,4 @@
-//! Entitlements: the tables, columns and rows that a principal may read and write, as rules.
+//! Entitlements: the tables, columns and rows open to a principal's reads and writes, as rules.
 //!
 //! A rule is text until a connection is narrowed by the rule
 //! ([`Connection::narrowed`](crate::Connection::narrowed)): only the schema tells the meaning of
@@ -23,8 +23,8 @@ pub struct Entitlement {
     pub(crate) tables: Vec<Granted>,
 }
 
-/// The part of a table or view that a principal may read, at first all columns and rows, and the
-/// changes that the principal may make, at first none.
+/// The part of a table or view open to a principal's reads, at first all columns and rows, and the
+/// changes open to the principal, at first none.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct TableRule {
@@ -36,7 +36,7 @@ pub struct TableRule {
     writes: Writes,
 }
 
-/// The columns that a principal may give values.
+/// The columns open to a principal's values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WrittenColumns {
     /// Every visible column without a mask.
@@ -106,8 +106,8 @@ impl TableRule {
         TableRule { is_listed: false, ..self }
     }
 
-    /// Rows may be inserted, as far as they meet the predicate of [`TableRule::rows`]; columns that
-    /// are not given take their defaults.
+    /// Rows may be inserted, as far as they meet the predicate of [`TableRule::rows`]; columns
+    /// without a value take their defaults.
     pub fn insert(mut self, columns: WrittenColumns) -> TableRule {
         self.writes.insert = Some(columns);
         self

@@ -53,7 +53,7 @@ pub(crate) struct General {
     analysis: Option<Arc<Analysis>>,
 }
 
-/// What a query is planned from, and the programs made anew while it ran.
+/// The schema and the text of a query, and the programs made anew while the query ran.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin<'c> {
     pub(crate) schema: &'c Arc<Schema>,

@@ -20,12 +20,12 @@ const SEEDS: std::ops::Range<u64> = 0..6;
 /// The journal modes of the two files.
 const MODES: [[&str; 2]; 2] = [["delete", "delete"], ["persist", "truncate"]];
 
-/// Fires a trigger on each row of the one file, which writes to the other and to `temp`; the row in
-/// `temp` writes to the first file again.
+/// Fires a trigger on each row of the first file. The trigger writes to the other file and to
+/// `temp`; the row in `temp` writes to the first file again.
 const STATEMENT: &str = "INSERT INTO x SELECT a + 10, zeroblob(900) FROM x";
 
-/// Two databases in one folder of the real disk, where SQLite looks for the files that a
-/// super-journal names.
+/// Two databases in one folder of the real disk: SQLite looks there for the files named by a
+/// super-journal.
 struct Place {
     folder: tempfile::TempDir,
     modes: [&'static str; 2],
@@ -86,7 +86,8 @@ impl Place {
         connection
     }
 
-    /// 0 for the old state of both files, 1 for the new one of both, whoever looks first at which.
+    /// 0 for the old state of both files, 1 for the new state of both: by SQLite, whichever file is
+    /// opened first, and by Shoal.
     fn state(&mut self, image: Image, at: &str) -> usize {
         if let Some(state) = self.known.get(&image) {
             return *state;
@@ -131,7 +132,7 @@ impl Place {
     }
 }
 
-/// The calls before the statement and after it, of a run without trouble.
+/// The numbers of calls before and after the statement, in a run without trouble.
 fn sound(place: &Place) -> (SimVfs, std::ops::Range<usize>) {
     let vfs = SimVfs::from_image(&place.before);
     let mut connection = place.ready(&vfs);
@@ -181,7 +182,7 @@ fn a_statement_killed_anywhere_is_whole_or_not_there() {
     assert!(place.known.len() > 5);
 }
 
-/// A statement that fails leaves both files as they were, and `temp`.
+/// A failed statement leaves both files and `temp` as before.
 #[test]
 fn any_call_of_the_statement_may_fail() {
     for modes in MODES {

@@ -1,5 +1,5 @@
-//! Samples of keys in `sqlite_stat4`: how many rows a value has chooses the plan, and samples that
-//! nobody can have written choose nothing and change no answer.
+//! Samples of keys in `sqlite_stat4`: the number of rows of a value chooses the plan, and damaged
+//! samples change no answer.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -60,7 +60,7 @@ fn rows_are_counted_by_samples() {
         let count = format!("select count(*) from {condition}");
         let found: f64 = peer.query_row(&count, [], |row| row.get(0)).unwrap();
         let ratio = expected.max(1.0) / found.max(1.0);
-        // A walk over the table expects what conditions leave of any table.
+        // The estimate of a walk over the table is a guess by the kinds of conditions.
         if !(0.2..5.0).contains(&ratio) && detail.contains(" USING ") {
             far.push(format!("{condition}: {found} rows, {expected} expected by {detail}"));
         }

@@ -1,5 +1,5 @@
-//! Writes of narrowed connections: what rules grant, what is refused by name, and random statements
-//! beside the same statements on a copy without what is hidden.
+//! Writes of narrowed connections: grants of rules, refusals by name, and random statements beside
+//! the same statements on a copy without the hidden rows and columns.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -135,7 +135,7 @@ fn rows_are_written_as_far_as_rules_grant() {
         ("UPDATE note SET title = salary", "error: no such column: salary"),
         ("DELETE FROM note WHERE raised > 1", "error: no such column: raised"),
         ("INSERT INTO note(title) SELECT owner FROM note", "error: no such column: owner"),
-        // Constraints over what is visible have their words, others have none.
+        // Constraints over visible columns fail in their own words, others without any.
         ("UPDATE note SET title = NULL", "error: NOT NULL constraint failed: note.title"),
         ("UPDATE note SET title = 'much too long'", "error: CHECK constraint failed: short"),
         ("UPDATE note SET code = 'c' WHERE id = 1", "error: UNIQUE constraint failed: note.code"),
@@ -220,7 +220,7 @@ fn a_row_meets_the_predicate_before_and_after() {
         ("UPDATE note SET owner = 'bob' WHERE owner = 'ada'", "4"),
         ("UPDATE note SET owner = 'eve' WHERE id = 10", refused),
         ("UPDATE note SET salary = salary + 45", refused),
-        // A row that would be hidden is refused before it meets another's key.
+        // A row outside the predicate is refused before any look at another row's key.
         ("INSERT INTO note(id, owner, title) VALUES (2, 'eve', 'a')", refused),
         ("UPDATE note SET id = 2, owner = 'eve' WHERE id = 10", refused),
         // One row refused takes all of the statement back.
@@ -321,7 +321,7 @@ fn what_is_hidden_is_in_no_error() {
         vec![TableRule::of("must").columns(["a"]).insert(WrittenColumns::Visible)],
     );
     assert_eq!(run(&mut bob, "INSERT INTO must VALUES (1)"), hidden.replace("note", "must"));
-    // A value among visible columns that a hidden row has: refused, in the words of the column.
+    // A hidden row's value in a visible unique column: refused, in the words of the column.
     let taken = "UPDATE note SET badge = 2 WHERE id = 1";
     assert_eq!(run(&mut ada, taken), "error: UNIQUE constraint failed: note.badge");
 }

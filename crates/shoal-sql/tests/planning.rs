@@ -153,8 +153,7 @@ fn a_wrong_statistic_changes_no_answer() {
     }
 }
 
-/// Pages that walks entered and rows found by the steps of loops: the work of a query as far as it
-/// is counted.
+/// The counted work of a query: pages entered by walks, and rows found by the steps of loops.
 fn work(connection: &mut shoal_sql::Connection, sql: &str) -> i64 {
     let table = ours(connection, &format!("explain analyze {sql}")).unwrap();
     let column = |name: &str| table.columns.iter().position(|it| it == name).unwrap();
@@ -196,7 +195,7 @@ fn no_query_is_lost_to_wrong_keys() {
             let wrong = wrong.collect::<Vec<_>>().join(" ");
             let set = "update sqlite_stat1 set stat = ?1 where idx = ?2 and tbl = ?3";
             db.execute(set, (&wrong, index, table)).unwrap();
-            // Samples of the right number would show it.
+            // Samples would tell the right number.
             let _ = db.execute("delete from sqlite_stat4 where idx = ?1", [index]);
             let mut connection = scratch.ours();
             for (number, (sql, expect)) in queries.iter().zip(&expect).enumerate() {

@@ -108,8 +108,8 @@ fn bodies_name_all_databases() {
     ]);
 }
 
-/// Names in the triggers of other databases are those of their own database, also where the
-/// programs of `temp` fire them.
+/// Triggers of other databases look their names up in their own database, also where the programs
+/// of `temp` fire them.
 #[test]
 fn programs_within_programs() {
     script_of_files(&[
@@ -317,8 +317,8 @@ fn one_name_in_several_databases() {
     ]);
 }
 
-/// A trigger outlives the database of its table, and does nothing then; one that names a database
-/// that is gone fails when it fires.
+/// A trigger outlives the database of its table, and does nothing then; with a name of a detached
+/// database in its program, a trigger fails when fired.
 #[test]
 fn databases_that_go() {
     script_of_files(&[
@@ -423,7 +423,8 @@ fn foreign_keys_of_other_databases() {
     ]);
 }
 
-/// What goes around the statements of SQL refuses such a table, as it does one with other triggers.
+/// The table writer and the bulk loader refuse a table with temporary triggers, as a table with
+/// triggers of its own.
 #[test]
 fn rows_written_without_sql() {
     let folder = tempfile::tempdir().unwrap();
@@ -467,7 +468,7 @@ fn step(random: &mut Random, row: &str) -> String {
             let what = random.pick(&["IGNORE", "ABORT, 'aborted'", "FAIL, 'failed'"]);
             format!("SELECT RAISE({what}) WHERE {row}.a = {}", random.pick(NUMBERS))
         }
-        // Without `excluded`, which SQLite renames with the table.
+        // Without `excluded`: SQLite renames the word with the table.
         _ => format!(
             "INSERT INTO {table} (a, b) VALUES ({row}.a, 'u') ON CONFLICT DO UPDATE SET b = b || {row}.a"
         ),
@@ -520,13 +521,13 @@ fn statement(random: &mut Random) -> String {
             .to_owned(),
         9 => format!("PRAGMA recursive_triggers = {}", random.pick(&["on", "off", "off"])),
         10 => match random.below(6) {
-            // Of no name that two files have: SQLite's ALTER TABLE finds the other's table for the
+            // No name is in two files: SQLite's ALTER TABLE takes the other file's table for the
             // triggers of `main`.
             0 => format!("DROP TABLE {}", random.pick(&["w", "main.w", "aux.z", "temp.y", "p"])),
             1 => "CREATE TABLE IF NOT EXISTS main.x (a UNIQUE, b)".to_owned(),
             2 => "CREATE TABLE IF NOT EXISTS aux.z (a, b UNIQUE)".to_owned(),
             3 => "CREATE TEMP TABLE IF NOT EXISTS p (a INTEGER PRIMARY KEY, b)".to_owned(),
-            // Of a name in one database alone: SQLite takes some of `temp`'s names for `main`'s.
+            // A name in one database alone: SQLite takes some of `temp`'s names for `main`'s.
             4 => "ALTER TABLE w RENAME TO w2".to_owned(),
             _ => "ALTER TABLE w2 RENAME TO w".to_owned(),
         },
@@ -539,7 +540,7 @@ fn statement(random: &mut Random) -> String {
         16..=18 => format!("DELETE FROM {table} WHERE +a = {}", random.pick(NUMBERS)),
         19 => format!("DELETE FROM {table}"),
         _ => {
-            // A query that depends on no row runs once in SQLite.
+            // A query without a column of the row runs once in SQLite.
             let own = table.rsplit('.').next().unwrap();
             let count = format!(
                 " RETURNING b, (SELECT count(*) FROM p AS q WHERE q.a IS NOT {own}.b || 'n')"
@@ -626,7 +627,7 @@ fn sequence(seed: u64) {
     }
 }
 
-/// More of it: `SHOAL_SEQUENCES=100000 cargo test -p shoal-sql --test write_temporary_triggers
+/// More sequences: `SHOAL_SEQUENCES=100000 cargo test -p shoal-sql --test write_temporary_triggers
 /// random_sequences`; with `SHOAL_SEQUENCES_FROM` from another seed on.
 #[test]
 fn random_sequences_agree() {

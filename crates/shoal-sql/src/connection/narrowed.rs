@@ -1,4 +1,4 @@
-//! Narrowed connections: what a principal may read and change of a file, and nothing else.
+//! Narrowed connections: a principal's part of a file to read and to change, and nothing else.
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ pub struct Narrowed {
 }
 
 impl Connection {
-    /// Gives up this connection for one that reads what `entitlement` grants, and changes rows as
-    /// far as it says.
+    /// Gives up this connection for a narrowed one: `entitlement` says what to read, and which rows
+    /// to change.
     /// What the program registered is left behind, but for collations; so are attached databases.
     ///
     /// # Errors

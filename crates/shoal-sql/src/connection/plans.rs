@@ -39,7 +39,7 @@ pub(crate) struct Plan {
     pub(crate) columns: Vec<String>,
     /// Memory left by a statement for the next of the same plan; empty while there is none.
     spare: Mutex<Vec<Memory>>,
-    /// The query's programs made anew while it ran.
+    /// The programs made anew while the query ran.
     pub(crate) again: MadeAgain,
 }
 

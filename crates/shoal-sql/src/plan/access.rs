@@ -77,7 +77,7 @@ pub(super) struct Frame<'e> {
     pub(super) order: Vec<IndexOrder>,
     /// The error of a virtual table refusing conditions.
     pub(super) failed: RefCell<Option<Error>>,
-    /// Sources of whose joined rows there are so many times more than the estimates tell.
+    /// Sources, and how many times more of their joined rows there are than the estimates tell.
     pub(super) learned: Vec<(Sources, f64)>,
 }
 
@@ -290,7 +290,8 @@ fn query_rows(query: &Query) -> f64 {
     }
 }
 
-/// What runs found out about rows of these sources.
+/// The lessons of earlier runs about these sources: sets of places, and how many times more rows
+/// there are than estimated.
 pub(super) fn learned(learned: &[Learned], sources: &[Source]) -> Vec<(Sources, f64)> {
     let of = |learned: &Learned| {
         let place = |id: &SourceId| sources.iter().position(|source| source.id == *id);
@@ -302,8 +303,8 @@ pub(super) fn learned(learned: &[Learned], sources: &[Source]) -> Vec<(Sources, 
 }
 
 impl<'e> Frame<'e> {
-    /// How many times more rows there are than estimated once the sources `after` were read, and
-    /// not yet once those `before` were.
+    /// How many times more rows there are than estimated, by the lessons about sources all read in
+    /// `after`, and not yet all in `before`.
     pub(super) fn learned(&self, before: Sources, after: Sources) -> f64 {
         let is_new = |set: Sources| set & !after == 0 && set & !before != 0;
         self.learned.iter().filter(|(set, _)| is_new(*set)).map(|(_, factor)| factor).product()

@@ -1,9 +1,9 @@
-//! Plans made anew while a statement runs: a join that finds far more rows than it was planned for
-//! stops before the first row is given, and the statement is planned with the number found.
+//! Plans made anew while a statement runs: a join with far more rows than its estimate stops before
+//! the first row is given, and the statement is planned with the number found.
 //!
 //! A plan is watched where all rows are gathered before the first is given (groups, sorts), so
-//! nobody has seen a row of the run that is given up. Each step of the loops but the last counts
-//! its rows: the rows of the last are there whatever the order of the tables.
+//! nobody has seen a row of the run given up. Each step of the loops but the last counts its rows:
+//! the rows of the last step are there whatever the order of the tables.
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,10 +21,10 @@ const AGAIN_MAX: usize = 3;
 /// So many times more rows than expected stop a run.
 const MISJUDGED: f64 = 100.0;
 
-/// Fewer rows than these are soon gone through.
+/// Fewer rows behind a step stop no run: they are soon gone through.
 const ROWS_MIN: u64 = 20_000;
 
-/// The rows of some sources joined, by a run with too many.
+/// The lesson of a run given up: the number of joined rows of some sources.
 #[derive(Clone, Debug)]
 pub(crate) struct Learned {
     pub(crate) sources: Vec<SourceId>,
@@ -37,7 +37,7 @@ pub(crate) struct Learned {
     pub(crate) factor: f64,
 }
 
-/// A step of a watched join that found too many rows: the step's number, its rows, and those of the
+/// A step of a watched join with too many rows: the step's number, its rows, and the rows of the
 /// first step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Misjudged {
@@ -46,27 +46,27 @@ pub(crate) struct Misjudged {
     pub(crate) first: u64,
 }
 
-/// The programs of one query made anew while it ran, each with what the one before had found out.
+/// The programs of one query made anew while the query ran, each planned with the lessons of all
+/// programs before.
 #[derive(Debug, Default)]
 pub(crate) struct MadeAgain {
     programs: [OnceLock<Box<Program>>; AGAIN_MAX],
 }
 
 impl MadeAgain {
-    /// The last program made for the query, with the number of those made before; the first one is
-    /// given.
+    /// The query's newest program, and its number: 0 for `first`, the program of the statement.
     pub(crate) fn latest<'p>(&'p self, first: &'p Program) -> (usize, &'p Program) {
         let made = self.programs.iter().map_while(OnceLock::get).enumerate().last();
         made.map_or((0, first), |(number, program)| (number + 1, program))
     }
 
-    /// The program for what a run of `before` found out, whose number is `stage`; `None` where the
-    /// run was of no watched plan.
+    /// The program after a run of `before`, the program of number `stage`; `None` where the run was
+    /// of no watched plan.
     ///
     /// Cost: the query is planned, once.
     ///
     /// # Errors
-    /// Those of planning.
+    /// The errors of planning.
     pub(crate) fn again(
         &self,
         (schema, stmt): (&Arc<Schema>, &Stmt),
@@ -105,8 +105,8 @@ pub(crate) struct WatchedStep {
 }
 
 impl Program {
-    /// Has the join below the topmost gathering node watched, where there is one and running it
-    /// twice does nothing twice.
+    /// Has the join below the topmost gathering node watched, if any; not where functions of the
+    /// program's own would be called twice.
     pub(crate) fn watch(&mut self) {
         if self.calls_own {
             return;
@@ -121,7 +121,7 @@ impl Program {
         let Misjudged { step, found, first } = misjudged;
         let steps = self.watched.get(..=step)?;
         let expected = steps.last()?.estimate.max(1.0);
-        // As the first step's rows so far, so the others.
+        // The rows of the first step yet to come find as many rows as the ones so far.
         let ahead = match step {
             0 => 1.0,
             _ => (steps.first()?.estimate / first.max(1) as f64).max(1.0),

@@ -457,7 +457,7 @@ pub(crate) fn plan_forced(
     plan_with(schema, Resolver::new(schema), select, Some(txns), (forced, false, Vec::new()))
 }
 
-/// Plans a query anew with what runs of its plans before found out.
+/// Plans a query anew with the lessons of its earlier plans' runs.
 ///
 /// # Errors
 /// As [`plan`].

@@ -345,8 +345,8 @@ impl Tree<'_> {
         }
     }
 
-    /// Tables that are joined, one after the other: so many first steps of a pipeline. A measure
-    /// may be one of a step within the loop.
+    /// Joined tables, one after the other: so many first steps of a pipeline. The measure comes
+    /// with true where it is of a step within the loops, of which rows alone are counted.
     fn joined(
         &mut self,
         (pipeline, steps): (&Pipeline, &[PipelineStep]),

@@ -271,7 +271,7 @@ impl<'a> Resolver<'a> {
                 Some(database) => {
                     (database.offset, format!("{}.{}", database.text, name.name.text))
                 }
-                // Names in a trigger belong to the trigger's database, unless it is `temp`'s.
+                // A trigger's names are looked up in its own database; `temp`'s in all databases.
                 None if self.home.is_some()
                     && (self.names.is_some()
                         || self.around.in_trigger && self.views.is_empty()) =>

@@ -75,18 +75,18 @@ pub(crate) struct Around<'a> {
     pub(crate) is_row: bool,
     /// True while a trigger's program is resolved: `RAISE` is allowed.
     pub(crate) in_trigger: bool,
-    /// The one database of unqualified names, in the program of a trigger that `temp` does not
-    /// keep.
+    /// The one database of unqualified names, in the program of a trigger of a database other than
+    /// `temp`.
     pub(crate) home: Option<usize>,
     /// The number of the first parameter of neither the text nor a row.
     pub(crate) next: usize,
-    /// The value of the parameter of a rule, whose predicate the query is.
+    /// The value of a rule's parameter, in a query of the rule's predicate.
     pub(crate) principal: Option<&'a str>,
-    /// True where narrowed tables have their keys, too, under the names of [`key_name`].
+    /// True where the columns of narrowed tables include the keys, by the names of [`key_name`].
     pub(crate) finds_keys: bool,
 }
 
-/// The name of a part of the key of a narrowed table, for statements that change its rows. No text
+/// The name of a part of a narrowed table's key, for statements changing the table's rows. No text
 /// of SQL has the name: a NUL ends a text.
 pub(crate) fn key_name(place: usize) -> String {
     format!("\0key{place}")

@@ -22,8 +22,8 @@ struct Inside {
 }
 
 impl<'a> Resolver<'a> {
-    /// Another resolver of the same names, for which every table with a predicate is a query of its
-    /// own.
+    /// Another resolver of the same names, with a query of its own for every table with a
+    /// predicate.
     pub(crate) fn behind_barriers(&self) -> Self {
         Resolver { has_barriers: true, ..Resolver::within(self.schema, self.around) }
     }
@@ -170,7 +170,7 @@ impl<'a> Resolver<'a> {
         Ok(columns)
     }
 
-    /// The key of a row, visible or not, by names that no text has.
+    /// The key of a row, visible or not, by the names of [`key_name`].
     fn add_keys(
         &mut self,
         narrowed: &'a NarrowedTable,

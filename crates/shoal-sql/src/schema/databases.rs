@@ -151,14 +151,14 @@ impl Schema {
         own.or_else(|| self.far_triggers.iter().find(is))
     }
 
-    /// The triggers of a database on tables of other ones; of `temp` alone there are any.
+    /// The triggers of a database on tables and views of other databases: none but in `temp`.
     pub(crate) fn far_triggers(&self) -> &[Arc<Trigger>] {
         &self.far_triggers
     }
 
-    /// The triggers that `temp` keeps on a table or view of another database, in the order of
-    /// firing: the oldest first. A definition without a database means the first database with the
-    /// name, as a statement does.
+    /// `temp`'s triggers on a table or view of another database, in the order of firing: the oldest
+    /// first. A definition without a database means the first database with the name, as a
+    /// statement does.
     pub(crate) fn temporary_triggers(
         &self,
         database: usize,

@@ -1,8 +1,9 @@
 //! Samples of an index's keys, written by an `ANALYZE` of SQLite compiled with `STAT4` to the table
 //! `sqlite_stat4`: entries of the index, each with the number of entries of an equal key, and of a
-//! smaller one. They tell a frequent value from a rare one, where `sqlite_stat1` knows the average.
+//! smaller one. Samples tell a frequent value from a rare one, where `sqlite_stat1` knows the
+//! average.
 //!
-//! They choose plans and nothing else: an unreadable sample is skipped.
+//! Samples choose plans and nothing else: an unreadable one is skipped.
 
 use std::cmp::Ordering;
 
@@ -26,7 +27,7 @@ pub(super) struct KeySamples {
 #[derive(Debug)]
 pub(super) struct KeySample {
     key: Vec<Value>,
-    /// Entries with these columns equal, and with them smaller.
+    /// Entries with equal first columns, and with smaller ones.
     equal: Vec<f64>,
     less: Vec<f64>,
     /// Different smaller values of these columns.
@@ -71,8 +72,8 @@ impl KeySamples {
         }
     }
 
-    /// Brings the samples into the index's order, and leaves out those that contradict another: a
-    /// larger key has no fewer smaller ones.
+    /// Brings the samples into the index's order, and leaves out samples in contradiction to an
+    /// earlier one: behind a larger key there are no fewer smaller keys.
     pub(super) fn sort(&mut self, order: &KeyOrder) {
         self.samples.sort_by(|a, b| a.compare(order, &b.key));
         let mut highest = 0.0;
@@ -93,8 +94,8 @@ impl KeySamples {
         self.samples.iter().find(is_null).map_or(0.0, |sample| sample.equal[0])
     }
 
-    /// About how many of `rows` entries have these first values, of which there are `per_key` on
-    /// average.
+    /// About how many of `rows` entries have these first values; an average value has `per_key`
+    /// entries.
     pub(super) fn rows_equal(
         &self,
         order: &KeyOrder,
@@ -108,8 +109,8 @@ impl KeySamples {
         if let Some(found) = next.filter(|sample| sample.compare(order, key).is_eq()) {
             return found.equal.get(last).map(|rows| rows.max(1.0));
         }
-        // A value that is no sample: the average of the values that are none, as far as there is
-        // room between the samples around.
+        // A value without a sample: the average of all values without one, as far as there is room
+        // between the samples around.
         let mut sampled = (0.0, 0.0);
         for (number, sample) in self.samples.iter().enumerate() {
             let before = number.checked_sub(1).map(|before| &self.samples[before]);
@@ -135,7 +136,7 @@ impl KeySamples {
     }
 
     /// About how many of `rows` entries have a first value below this one, in the index's
-    /// direction; with `inclusive` those with the value are among them.
+    /// direction; with `inclusive` entries with the value count, too.
     pub(super) fn rows_below(
         &self,
         order: &KeyOrder,

@@ -443,8 +443,8 @@ impl Schema {
         })
     }
 
-    /// The trigger called `name`, in any case, behind its table or view: none of those that `temp`
-    /// keeps for other databases.
+    /// The trigger called `name`, in any case, behind its table or view; without `temp`'s triggers
+    /// on other databases ([`Schema::kept_trigger`]).
     pub(crate) fn trigger(&self, name: &str) -> Option<(&Object, &Arc<Trigger>)> {
         self.objects.iter().find_map(|object| {
             let is = |trigger: &&Arc<Trigger>| trigger.name.eq_ignore_ascii_case(name);

@@ -164,10 +164,10 @@ impl ModuleContext<'_> {
         self.session.clock_unix_ms()
     }
 
-    /// The numbers of the states being read, one for each database, `None` for those not read:
-    /// equal numbers are equal states, and a key for whatever a module makes of rows and keeps from
-    /// statement to statement. `None` altogether within a writing transaction, and on a narrowed
-    /// connection, which sees some of a state's rows.
+    /// The numbers of the states being read, one for each database, `None` for a database not read.
+    /// Equal numbers are equal states: a key for results kept by a module from statement to
+    /// statement. `None` altogether within a writing transaction, and on a narrowed connection,
+    /// where some of a state's rows are hidden.
     pub fn states(&self) -> Option<Vec<Option<u64>>> {
         match self.schema?.narrowing() {
             Some(_) => None,

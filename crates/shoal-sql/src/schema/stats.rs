@@ -24,8 +24,7 @@ pub(crate) struct TreeStats {
     analysed: OnceLock<Keys>,
     /// `None` where the tree could not be looked into.
     sampled: OnceLock<Option<Sampled>>,
-    /// The key by many leaves, where the numbers of an `ANALYZE` cannot be true of the
-    /// tree.
+    /// The key by many leaves, where the numbers of an `ANALYZE` cannot be true of the tree.
     refuted: OnceLock<Keys>,
     /// Samples of the key by an `ANALYZE`, in the tree's order.
     key_samples: OnceLock<KeySamples>,
@@ -96,8 +95,8 @@ impl TreeStats {
         Some(self.sampled.get()?.as_ref()?.pages)
     }
 
-    /// The samples of the key, and the number of rows they are of, unless the tree is of another
-    /// size by now.
+    /// The samples of the key, and the averages of the same `ANALYZE`, unless the tree is of
+    /// another size by now, or has other keys.
     fn key_samples(&self) -> Option<(&KeySamples, &Keys)> {
         let samples = self.key_samples.get().filter(|samples| !samples.is_empty())?;
         Some((samples, self.analysed()?))
@@ -227,7 +226,7 @@ impl Table {
     }
 
     /// Estimated number of rows with these first values of the key of a table without rowid, where
-    /// an `ANALYZE` left samples of it.
+    /// an `ANALYZE` left samples of the key.
     pub(crate) fn rows_equal(&self, key: &[Value]) -> Option<f64> {
         self.without_rowid.then(|| self.stats.rows_equal(|| self.primary_key_order(), key))?
     }
@@ -273,7 +272,7 @@ impl Index {
     }
 
     /// Estimated number of entries with these first values of the key, where an `ANALYZE` left
-    /// samples of it.
+    /// samples of the key.
     pub(crate) fn rows_equal(&self, key: &[Value]) -> Option<f64> {
         self.stats.rows_equal(|| self.order(), key)
     }
@@ -331,7 +330,7 @@ struct Tree<'t> {
 struct LeafKeys<'p> {
     /// By count of columns, the number of runs of equal keys.
     runs: Vec<usize>,
-    /// Number of entries whose row is near that of the entry before.
+    /// Number of entries with a row near the row of the entry before.
     near: usize,
     /// The first entry's key.
     first: Vec<ValueRef<'p>>,

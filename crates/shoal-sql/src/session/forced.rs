@@ -55,7 +55,7 @@ pub enum ForcedChoice {
     Threads(usize),
     /// Most bytes a statement may keep, as a limit of the connection.
     MemoryBytes(u64),
-    /// Rows behind a step of a watched join from which on the statement is planned anew.
+    /// Most rows behind a step of a watched join: one more has the statement planned anew.
     PlansAgain(u64),
 }
 
@@ -96,7 +96,7 @@ pub struct Forced {
     pub threads: Option<usize>,
     /// Most bytes a statement may keep.
     pub memory_bytes: Option<u64>,
-    /// The rows from which on a statement is planned anew.
+    /// Most rows behind a step of a watched join.
     pub plans_again: Option<u64>,
 }
 

@@ -94,7 +94,8 @@ impl Changer {
     /// Keeps the changes of a narrowed table within its rule.
     ///
     /// # Errors
-    /// As [`NarrowedWrites::new`]; constraints that replace or leave out the rows to be stored.
+    /// As [`NarrowedWrites::new`]; [`Error::Denied`] for a constraint with a resolution other than
+    /// `ABORT`.
     pub(crate) fn narrow(
         &mut self,
         schema: &Schema,
@@ -111,7 +112,7 @@ impl Changer {
         Ok(())
     }
 
-    /// A failure of storing a row, without what a principal may not see.
+    /// A failure of storing a row, without names and values hidden from the principal.
     pub(crate) fn veiled(&self, failure: Failure) -> Failure {
         match &self.narrowed {
             Some(narrowed) => Failure { error: narrowed.veiled(failure.error), ..failure },
@@ -197,7 +198,7 @@ impl Changer {
         replacing: Option<&RowKey>,
     ) -> Result<Verdict, Failure> {
         if let Some(narrowed) = &self.narrowed {
-            // Before the constraints, which would tell of other rows.
+            // Before the constraints: their errors would tell of other rows.
             narrowed.check(context, row)?;
         }
         let env = RowEnv { transaction: context.transaction, session: context.session };

@@ -96,7 +96,7 @@ pub(crate) fn prepare(
     }))
 }
 
-/// The table or view of any database that a trigger of `temp` is on.
+/// The table or view of a trigger of `temp`, in any database.
 ///
 /// # Errors
 /// A shadow table of another database: its virtual table writes past all triggers.

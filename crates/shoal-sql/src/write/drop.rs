@@ -21,8 +21,8 @@ pub(crate) struct DropPlan {
     roots: Vec<Pgno>,
     /// The triggers of `temp` on a table or view of another database.
     temporary: Vec<String>,
-    /// The triggers of `temp` to stay when its own table is dropped: they are on tables of that
-    /// name in other databases.
+    /// The triggers of `temp` to stay when `temp`'s own table is dropped: their tables are in other
+    /// databases, perhaps of the same name.
     far: Vec<String>,
     /// The implicit `DELETE` of the table's rows, where foreign keys ask for one.
     delete: Option<Box<DeletePlan>>,
@@ -109,8 +109,8 @@ pub(crate) fn prepare(
     }
 }
 
-/// The triggers of `temp` on a table or view that is dropped from another database, and those on
-/// tables of other databases where it is dropped from `temp`.
+/// The triggers of `temp` to go with a table or view dropped from another database, and the ones
+/// to stay with a table or view dropped from `temp`.
 fn far_triggers(within: &mut Within<'_>, name: &str) -> (Vec<String>, Vec<String>) {
     let names = |trigger: &Arc<Trigger>| trigger.name.clone();
     if within.home == TEMP {
@@ -205,7 +205,7 @@ impl DropPlan {
     }
 }
 
-/// Removes triggers from the schema that keeps them.
+/// Removes triggers from the schema of their database.
 ///
 /// # Errors
 /// [`Error::Store`].

@@ -212,7 +212,7 @@ impl<'a> Context<'a> {
         txns.with_written(self.home, self.transaction)
     }
 
-    /// Turns to another database of the statement; gives the number of the one before.
+    /// Turns to another database of the statement; gives the number of the database before.
     ///
     /// # Errors
     /// [`Error::Misuse`] for a database not declared by the statement.
@@ -311,8 +311,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// The failure of a program behind the change of a row, which stays where the failure keeps
-    /// what was done.
+    /// The failure of a program behind the change of a row; the change counts under `OR FAIL`.
     fn of_changed_row(mut self) -> Failure {
         self.done.changes = u64::from(self.resolution == Conflict::Fail);
         self
@@ -558,7 +557,7 @@ impl Mark {
         Ok(Mark { savepoint: context.transaction.savepoint()?, writers })
     }
 
-    /// Forgets the moment, and what was done since where `undoes` says so.
+    /// Forgets the moment; with `undoes` takes back all changes since.
     fn end(self, context: &mut Context<'_>, undoes: bool) -> Result<(), Error> {
         if undoes {
             context.transaction.rollback_to(&self.savepoint)?;

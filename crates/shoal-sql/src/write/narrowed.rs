@@ -1,9 +1,9 @@
-//! Writes of a narrowed connection: what a rule grants, what a new row has to meet, and what a
-//! failure may tell.
+//! Writes of a narrowed connection: the grants of a rule, the predicate for new rows, and errors
+//! without hidden names and values.
 //!
-//! Rows to be changed are found by a query of the narrowed schema, so that hidden rows are neither
-//! updated nor deleted. New rows meet the predicate of the rule before any constraint looks at
-//! them. Clauses and tables with a way around either are refused by name.
+//! A query of the narrowed schema finds the rows to be changed: hidden rows are neither updated nor
+//! deleted. New rows meet the predicate of the rule before any constraint. Clauses and tables with
+//! a way around the query or the predicate are refused by name.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ pub(crate) fn of_definitions(target: &Target, error: Error) -> Error {
     }
 }
 
-/// Refuses an event that is not granted, and tables whose changes have effects beyond the row.
+/// Refuses an event without a grant, and tables whose changes have effects beyond the row.
 ///
 /// # Errors
 /// [`Error::Denied`].
@@ -98,11 +98,11 @@ pub(crate) fn refuse(
     Ok(())
 }
 
-/// Refuses the clauses of an `INSERT` that tell of other rows or change them, and values for
+/// Refuses clauses of an `INSERT` with a look at other rows or a change of them, and values for
 /// columns without a grant.
 ///
 /// # Errors
-/// [`Error::Denied`]; [`Error::Name`] for a column that is not visible.
+/// [`Error::Denied`]; [`Error::Name`] for a hidden column.
 pub(crate) fn check_insert(table: &NarrowedTable, insert: &Insert) -> Result<(), Error> {
     check_conflict("INSERT", insert.conflict)?;
     if !insert.upserts.is_empty() {
@@ -132,7 +132,7 @@ pub(crate) fn check_insert(table: &NarrowedTable, insert: &Insert) -> Result<(),
     names.iter().try_for_each(|name| check_column("INSERT into", table, granted, name, &unknown))
 }
 
-/// Refuses the clauses of an `UPDATE` that tell of other rows or change them, and values for
+/// Refuses clauses of an `UPDATE` with a look at other rows or a change of them, and values for
 /// columns without a grant.
 ///
 /// # Errors
@@ -177,7 +177,7 @@ fn ungranted(what: &str, table: &NarrowedTable, column: &str) -> Error {
     denied(format!("{what} {} is not granted for column {column}", table.name()))
 }
 
-/// Refuses a column that is hidden, in the words for one that is not there, or without a grant.
+/// Refuses a hidden column, in the words for a missing one, and a column without a grant.
 fn check_column(
     what: &str,
     table: &NarrowedTable,
@@ -258,7 +258,7 @@ impl NarrowedWrites {
         }
     }
 
-    /// An error of storing a row, without the names and values of what is hidden.
+    /// An error of storing a row, without hidden names and values.
     pub(super) fn veiled(&self, error: Error) -> Error {
         let is_told = match &error {
             Error::Constraint { constraint, place } => {

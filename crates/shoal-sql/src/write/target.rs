@@ -30,7 +30,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// The programs that its changes run, but for `temp`'s ([`Within::triggers`]).
+    /// The triggers of the target's own database; [`Within::triggers`] has `temp`'s, too.
     pub(crate) fn triggers(&self) -> &Triggers {
         self.view.as_ref().map_or(&self.table.triggers, |view| &view.triggers)
     }
@@ -51,7 +51,7 @@ pub(crate) fn writable(
     let (schema, schema_of_all) = (within.own, within.schema);
     let Some(Object::View(view)) = lookup(schema, name) else {
         if around.in_trigger && name.database.is_none() && lookup(schema, name).is_none() {
-            // Names in a trigger are those of its database, unless it is `temp`'s.
+            // A trigger's names are looked up in its own database; `temp`'s in all databases.
             let full = match around.home {
                 Some(home) => format!("{}.{}", within.schema.database_name(home), name.name.text),
                 None => name.name.text.clone(),

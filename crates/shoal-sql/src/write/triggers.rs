@@ -3,8 +3,8 @@
 //! A program is compiled when the statement that may run it is prepared. `OLD` and `NEW` are
 //! parameters of its queries, so that it is run for each row with other values.
 //!
-//! Triggers write to their own database, but for triggers of `temp`: these are on tables of any
-//! database, and each of their steps writes to a database of its own ([`Context::enter`]).
+//! A trigger writes to its own database, but for `temp`'s: a trigger of `temp` may be on a table of
+//! any database, and each of its steps writes to a database of its own ([`Context::in_database`]).
 
 use std::sync::Arc;
 
@@ -103,8 +103,7 @@ impl Firing {
 #[derive(Debug)]
 pub(crate) struct Within<'a> {
     pub(crate) schema: &'a Schema,
-    /// The database written to, by the statement or by the step that is compiled, and its own
-    /// schema.
+    /// The database written to by the statement, or by the step being compiled, and its own schema.
     pub(crate) home: usize,
     pub(crate) own: &'a Schema,
     /// The databases written to by steps and consequences, the statement's own among them or not.
@@ -301,7 +300,7 @@ impl<'a> Within<'a> {
         let schema = self.schema;
         let definition = &trigger.definition;
         let (rows, next) = rows_at_hand(table, definition.event, ("old", "new"));
-        // Names in `temp`'s triggers are looked up in all databases, those in others in their own.
+        // Names in `temp`'s triggers are looked up in all databases, other names in the trigger's.
         let home = Some(trigger.database).filter(|database| *database != TEMP);
         let around = Around { rows: &rows, in_trigger: true, home, next, ..Around::statement(0) };
         let when = condition(schema, definition.when.as_ref(), around)?;

@@ -210,7 +210,7 @@ impl ChangeVirtualPlan {
         }
         self.table.instance.destroy(&mut context.table_writes())?;
         delete_where(context.transaction, Pgno::FIRST, |row| {
-            // A trigger of `temp` may be on a table of that name in another database.
+            // A trigger of `temp` may be on another database's table of the same name.
             let is_trigger = context.home != TEMP && is_name(row.first(), "trigger");
             is_name(row.get(2), name) && (is_name(row.first(), "table") || is_trigger)
         })?;

@@ -55,9 +55,9 @@ pub(crate) struct Memory {
     pub(super) place: Option<Place>,
     pub(super) walk: Option<WalkPlace>,
     pub(super) any: AnyMemory,
-    /// The rows behind each step of nested loops but the last, in this run.
+    /// The rows of this run behind each step of nested loops but the last.
     pub(super) found: [u64; RECORDS_MAX],
-    /// Those of them told to an analysis.
+    /// The rows behind each step already told to an analysis.
     told: [u64; RECORDS_MAX],
 }
 
@@ -142,8 +142,8 @@ impl Memory {
         self.sought = false;
     }
 
-    /// Tells an analysis of the rows behind the steps of nested loops: those of a step under the
-    /// measure of the next one.
+    /// Tells an analysis of the rows behind the steps of nested loops: a step's rows count under
+    /// the measure of the next step.
     pub(crate) fn tell(&mut self, pipeline: &Pipeline, analysis: Option<&Analysis>) {
         let (Some(analysis), Walk::NestedLoop { .. }) = (analysis, &pipeline.walk) else { return };
         let next = pipeline.levels.iter().skip(1);
@@ -435,7 +435,9 @@ impl<'a, 't> LoopRun<'a, 't> {
         Ok(())
     }
 
-    /// Counts a row behind a step.
+    /// Counts a row behind a step, for `EXPLAIN ANALYZE` and for the watch of [`plan::again`].
+    ///
+    /// [`plan::again`]: crate::plan::MadeAgain
     ///
     /// # Errors
     /// [`Error::Misjudged`] for one row more than the step may have.

@@ -359,15 +359,15 @@ impl ShadowBlob {
         self.0.is_empty()
     }
 
-    /// True where the value that `self` was, read as a whole in an earlier state, is still the
-    /// value at `now`: the row is on the same page, and none of the value's pages changed.
+    /// True where `self`, read as a whole in an earlier state, is still the value at `now`: the row
+    /// is on the same page, and none of the value's pages changed.
     pub fn is_unchanged(&self, now: &ShadowBlob, changed: &ChangedPages) -> bool {
         let leaf = |blob: &ShadowBlob| blob.0.pages().next();
         leaf(self) == leaf(now) && !self.0.pages().any(|page| changed.0.contains(&page))
     }
 }
 
-/// A state of a database, to ask later for the pages that changed.
+/// A state of a database, for [`TableReads::changed_since`] to begin at.
 #[derive(Clone, Debug)]
 pub struct SeenState(Version);
 
@@ -384,7 +384,7 @@ impl TableReads<'_> {
         Ok(SeenState(self.txns.of(self.database)?.version()))
     }
 
-    /// The pages that commits changed from an earlier state of the same database to the one being
+    /// The pages changed by commits from an earlier state of the same database to the state being
     /// read; `None` where nobody knows: the states are far apart, or another program committed
     /// without a write-ahead log.
     ///

@@ -52,7 +52,8 @@ pub(super) fn check_all(
     rows.iter().try_for_each(|row| check(schema, row, when, refuses_texts))
 }
 
-/// The same of the definitions in `temp`; `schema` is that of `main`, as changed.
+/// Checks the views and triggers in `temp`, as [`check_all`]; `schema` is `main`'s as changed, or
+/// `None` before the change.
 ///
 /// # Errors
 /// As [`check_all`].
@@ -79,7 +80,7 @@ pub(super) fn check_temporary(
     })
 }
 
-/// Does some work in `temp`, where a statement that alters `main` changes definitions in both.
+/// Does some work in `temp`, where an `ALTER TABLE` of `main` changes definitions in both.
 ///
 /// # Errors
 /// The work's.
@@ -93,7 +94,7 @@ pub(super) fn in_temporary(
     context.in_database(TEMP, work)
 }
 
-/// Where names in definitions are looked up: those in `temp` in all databases.
+/// The scope of names in definitions: all databases for `temp`'s definitions, else `main` alone.
 #[derive(Clone, Copy)]
 pub(super) struct Definitions<'s> {
     pub(super) schema: &'s Schema,
