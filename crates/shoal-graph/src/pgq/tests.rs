@@ -413,9 +413,9 @@ fn properties_are_expressions() {
     assert_eq!(ask(&mut connection, asked), ["ADA!|1950|12", "ADA!|1950|2"]);
     let sql = "SELECT * FROM GRAPH_TABLE (ages MATCH (p:place) COLUMNS (p.address))";
     assert_eq!(ask(&mut connection, sql), ["Lund, se", "Oslo, no", "Voss, no"]);
-    let cypher = "SELECT * FROM CYPHER ('MATCH (a)-[k]->(b {loud: \"CY!\"}) RETURN a.age AS x, k.years AS y',
+    let sql = "SELECT * FROM CYPHER ('MATCH (a)-[k]->(b {loud: \"CY!\"}) RETURN a.age AS x, k.years AS y',
         NULL, ages)";
-    assert_eq!(ask(&mut connection, cypher), ["1950|2"]);
+    assert_eq!(ask(&mut connection, sql), ["1950|2"]);
     let sql = "SELECT node, cost FROM graph_shortest_paths('ages', 1, 'years')";
     assert_eq!(
         ask(&mut connection, sql),
