@@ -68,7 +68,7 @@ pub(crate) enum Form {
     Sheet {
         /// Its place in the workbook, from 0.
         number: usize,
-        /// True where the first row that is not empty names the columns.
+        /// True where the first row with values names the columns.
         header: bool,
     },
 }

@@ -9,9 +9,9 @@ use clap::{Args, Subcommand};
 #[command(next_help_heading = "Sealed databases")]
 pub(crate) struct KeyArgs {
     /// A file with the passphrase or key of the database, without the line break at its end, or a
-    /// private key that shoal keys new made. A
-    /// database that is made is sealed with it. Without one, sealed databases take their key from
-    /// the file that SHOAL_PASSPHRASE_FILE names, or ask on the terminal
+    /// private key of shoal keys new. New databases are sealed with the key. Without --key-file,
+    /// sealed databases take their key from the file in SHOAL_PASSPHRASE_FILE, or ask on the
+    /// terminal
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
     /// The cipher of a new sealed database, or the format of another program's: sqlcipher,
@@ -30,8 +30,8 @@ pub(crate) struct NewKeyArgs {
     /// A file with the new passphrase or key [default: asks twice on a terminal, else reads stdin]
     #[arg(long, value_name = "FILE")]
     pub(crate) new_key_file: Option<PathBuf>,
-    /// A public key that shoal keys new printed: the database opens with the private key. May be
-    /// given several times, beside --new-key-file or instead of a passphrase
+    /// A public key of shoal keys new: the database opens with the private key. May be given several
+    /// times, beside --new-key-file or instead of a passphrase
     #[arg(long, value_name = "PUBLIC")]
     pub(crate) recipient: Vec<String>,
     /// Seconds that making the key of the passphrase should take on this machine; more memory
@@ -135,7 +135,7 @@ Examples:
   shoal keys add notes.db --key-file secret.key --recipient \"$(cat me.pub)\"
   shoal sql notes.db --key-file ~/me.key 'SELECT count(*) FROM note'")]
 pub(crate) struct KeysNewArgs {
-    /// The file to make, which must not exist
+    /// The new file; a file there already is left alone
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 }
@@ -143,7 +143,7 @@ pub(crate) struct KeysNewArgs {
 /// `shoal keys public`.
 #[derive(Debug, Args)]
 pub(crate) struct KeysPublicArgs {
-    /// A file that shoal keys new made
+    /// A private key of shoal keys new
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 }

@@ -185,7 +185,7 @@ fn typed_columns(_: &Job<'_>, kind: Columnar, _: &Source) -> Result<Vec<(String,
     Err(super::without_columnar(kind))
 }
 
-/// Path of the workbook: readers of one need all places of its file.
+/// The path of the workbook, whose reader seeks in the file.
 #[cfg(feature = "excel")]
 pub(super) fn workbook<'s>(
     job: &Job<'_>,
@@ -195,7 +195,7 @@ pub(super) fn workbook<'s>(
     source.path().ok_or_else(|| Failure::at(job.place, why))
 }
 
-/// The columns of a sheet, with names that are there once.
+/// The columns of a sheet, no name twice.
 #[cfg(feature = "excel")]
 fn sheet_columns(
     job: &Job<'_>,
@@ -384,6 +384,15 @@ fn existing(
         });
         columns.collect()
     };
+    let by_header = |names: &[String]| {
+        let hint = "--header no takes the columns in their order";
+        by_name(names).map_err(|failure| failure.hint(hint))
+    };
+    // All columns of the table, the first `given` with values of the input.
+    let by_order = |given: usize| -> Vec<Column> {
+        let places = (0..given).map(Some).chain(std::iter::repeat(None));
+        table.iter().cloned().zip(places).map(|(known, place)| column(known, place)).collect()
+    };
     #[cfg(feature = "excel")]
     let mut places = Vec::new();
     let (columns, given, header) = match job.form {
@@ -392,20 +401,14 @@ fn existing(
             let found = sheet_columns(job, source, (number, header))?;
             places = found.places;
             let columns = match header {
-                true => by_name(&found.names).map_err(|failure| {
-                    failure.hint("--header no takes the columns in their order")
-                })?,
+                true => by_header(&found.names)?,
                 false if places.len() > table.len() => {
                     let (found, wanted) = (places.len(), table.len());
                     let why =
                         format_args!("{found} columns where table {} has {wanted}", job.table);
                     return Err(Failure::at(job.place, why));
                 }
-                false => {
-                    let known = table.iter().cloned().enumerate();
-                    let given = |place| (place < places.len()).then_some(place);
-                    known.map(|(place, known)| column(known, given(place))).collect()
-                }
+                false => by_order(places.len()),
             };
             (columns, places.len(), header)
         }
@@ -425,25 +428,12 @@ fn existing(
             };
             if header && !job.lenient {
                 let names = header_names(job, &first)?;
-                let hint = "--header no takes the columns in their order";
-                let columns = by_name(&names).map_err(|failure| failure.hint(hint))?;
-                (columns, names.len(), true)
+                (by_header(&names)?, names.len(), true)
             } else {
-                let given = table.len();
-                let columns = table.iter().cloned().enumerate();
-                (columns.map(|(place, known)| column(known, Some(place))).collect(), given, header)
+                (by_order(table.len()), table.len(), header)
             }
         }
-        Form::Json => {
-            let columns: Vec<Column> = table
-                .iter()
-                .cloned()
-                .enumerate()
-                .map(|(place, known)| column(known, Some(place)))
-                .collect();
-            let given = columns.len();
-            (columns, given, false)
-        }
+        Form::Json => (by_order(table.len()), table.len(), false),
     };
     let in_order = columns.len() == table.len()
         && columns.iter().zip(&table).all(|(column, (name, _))| column.name == *name);

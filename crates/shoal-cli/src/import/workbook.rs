@@ -6,12 +6,12 @@
 //! | booleans | integers |
 //! | texts | texts; an empty one is NULL |
 //! | dates, times, durations | texts, as SQLite's date functions read them |
-//! | formulas | their last value, as the program stored it |
+//! | formulas | the last value, as stored |
 //! | errors, such as `#DIV/0!` | NULL, counted |
 //!
-//! The library that reads workbooks trusts some lengths in them. It runs in a process of its own
-//! ([`reader`]), whose memory is bounded by the length of the file; rows come through a pipe. A
-//! damaged file ends that process at worst, and the import with a sentence.
+//! `calamine`, the library for workbooks, trusts some lengths in a file, and runs in a process of its
+//! own ([`reader`]) with memory bounded by the length of the file; rows come through a pipe. At
+//! worst a damaged file ends the reading process, and the import with a sentence.
 
 pub(crate) mod reader;
 
@@ -54,7 +54,7 @@ pub(crate) struct Sheet {
     pub(crate) is_empty: bool,
 }
 
-/// The value of a cell that is not empty.
+/// The value of a cell; empty cells have none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum Cell {
     #[serde(rename = "i")]
@@ -112,7 +112,7 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        // An import that ends early leaves the child in the middle of its rows.
+        // After an import with an early end the child still writes rows.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -133,11 +133,11 @@ pub(crate) fn sheets(place: &str, path: &Path) -> Result<Vec<Sheet>, Failure> {
     Ok(sheets)
 }
 
-/// The columns of a sheet that have a name or a value.
+/// The columns of a sheet; columns with neither a name nor a value are left out.
 pub(super) struct Columns {
     /// Their places in the sheet, from 0, ascending.
     pub(super) places: Vec<u32>,
-    /// The texts of the first row, where it names columns; empty ones otherwise.
+    /// The texts of the header; without a header empty texts.
     pub(super) names: Vec<String>,
     pub(super) kinds: Vec<Type>,
 }
@@ -181,7 +181,7 @@ pub(super) fn columns(
     Ok(columns)
 }
 
-/// The rows of a sheet, without the one that names columns, and without empty ones.
+/// The rows of a sheet with values; a header is passed over.
 pub(super) struct SheetRows {
     reader: Reader,
     /// The place among a row's values of each column of the sheet.
@@ -244,7 +244,7 @@ impl Rows for SheetRows {
             Some(Cell::Int(value)) if target.kind == Type::Real => ValueRef::Real(*value as f64),
             Some(Cell::Int(value)) => ValueRef::Int(*value),
             Some(Cell::Real(value)) => ValueRef::Real(*value),
-            // A number typed as a text, in a column that --types makes one of numbers.
+            // A number typed as a text, in a column of numbers by --types.
             Some(Cell::Text(text))
                 if target.must_fit && matches!(target.kind, Type::Integer | Type::Real) =>
             {

@@ -227,6 +227,8 @@ impl Session {
             None => prepared?,
             Some(file) => {
                 let mut rehearsal = match prepared {
+                    // A key is for the file, not for a rehearsal.
+                    Ok(statement) if holds_key(sql) => statement,
                     // BEGIN has no columns either, and the transaction may write later.
                     Ok(statement) if !statement.is_read_only() || statement.column_count() == 0 => {
                         statement
@@ -247,9 +249,11 @@ impl Session {
                 };
                 // A rehearsal in memory: a failing statement leaves no empty file behind.
                 self.params.bind(&mut rehearsal)?;
-                let running = Running::begin(&self.connection);
-                self.connection.execute(&mut rehearsal)?;
-                drop(running);
+                if !holds_key(sql) {
+                    let running = Running::begin(&self.connection);
+                    self.connection.execute(&mut rehearsal)?;
+                    drop(running);
+                }
                 self.connection = open::shell_connection(file, Access::Create)?;
                 self.missing = None;
                 self.connection.prepare(sql)?

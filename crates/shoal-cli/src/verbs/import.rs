@@ -64,6 +64,10 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
 fn wanted(args: &ImportArgs) -> Result<Wanted, Failure> {
     let mut words = args.places.clone();
     let mut table = args.table.clone();
+    if let [file] = words.as_slice() {
+        let why = "which database gets the rows? shoal import FILE DB";
+        return Err(Failure::at(file.display(), why).code(2));
+    }
     if let [_, second, third] = words.as_slice()
         && !is_input(second)
         && !is_database(third)
@@ -75,7 +79,7 @@ fn wanted(args: &ImportArgs) -> Result<Wanted, Failure> {
         }
         words.pop();
     }
-    let database = words.pop().expect("clap asks for two words");
+    let database = words.pop().expect("a file and a database are two words");
     let mut files = Vec::new();
     for word in &words {
         files.extend(places::files(word, |path| by_name(path).is_some_and(is_of_rows))?);
@@ -226,8 +230,8 @@ fn sheets(
         .hint("CSV and NDJSON are in every build, workbooks with --features excel"))
 }
 
-/// Imports sheets of a workbook: those named, or all that have rows and are not hidden. The only
-/// one goes to the table of the file's name, several to tables of their own names.
+/// Imports sheets of a workbook: the named sheets, or all visible sheets with rows. A lone sheet
+/// fills the table of the file's name, several sheets fill tables of their own names.
 #[cfg(feature = "excel")]
 fn sheets(
     connection: &mut Connection,

@@ -93,6 +93,16 @@ fn every_option_of_import() {
     assert_eq!(ask(dir.path(), "a.db", "SELECT typeof(n), typeof(m) FROM b"), "text|integer\n");
     shoal(dir.path(), &["import", "b.tsv", "a.db", "--types", "text", "--table", "c"]).ok();
     assert_eq!(ask(dir.path(), "a.db", "SELECT typeof(n), typeof(m) FROM c"), "text|text\n");
+    // Options stand before, between and behind the places.
+    let between = ["import", "--header", "no", "b.tsv", "--types", "text", "a.db", "--table", "d"];
+    shoal(dir.path(), &between).ok();
+    assert_eq!(ask(dir.path(), "a.db", "SELECT column1, column2 FROM d"), "n|m\n1|2\n");
+    let between = ["import", "b.tsv", "a.db", "--header", "no", "e"];
+    shoal(dir.path(), &between).ok();
+    assert_eq!(ask(dir.path(), "a.db", "SELECT count(*) FROM e"), "2\n");
+    let alone = shoal(dir.path(), &["import", "b.tsv", "--header", "no"]);
+    assert_eq!(alone.code, 2);
+    assert!(alone.stderr.contains("b.tsv: which database gets the rows?"), "{alone:?}");
     let told = shoal_with(dir.path(), &["import", "-", "a.db", "s"], b"x,y\n1,2\n");
     assert_eq!(told.ok(), "");
     assert_eq!(ask(dir.path(), "a.db", "SELECT x + y FROM s"), "3\n");

@@ -89,6 +89,28 @@ fn encrypt_takes_no_key_of_a_sealed_database() {
     shoal(dir, &["sql", "n.db", "SELECT * FROM t"]).ok();
 }
 
+/// Statements on a file not there yet: `PRAGMA key` seals the file, `ATTACH ... KEY` another one.
+#[test]
+fn statements_with_a_key_make_sealed_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    let run = |file: &str, script: &str| {
+        shoal(dir, &["sql", file, script]).ok();
+        shoal_with(dir, &["sql", &format!("in-{file}")], script.as_bytes()).ok();
+    };
+    run("n.db", "PRAGMA key = 'a'; CREATE TABLE t(a); INSERT INTO t VALUES ('sealed')");
+    for file in ["n.db", "in-n.db"] {
+        assert!(fs::read(dir.join(file)).unwrap().starts_with(b"Shoal sealed 1"), "{file}");
+        let script = "PRAGMA key = 'a'; SELECT a FROM t; PRAGMA rekey = 'b'";
+        assert!(shoal(dir, &["sql", file, script]).ok().contains("sealed\n"));
+        assert_eq!(shoal(dir, &["sql", file, "PRAGMA key = 'a'; SELECT a FROM t"]).code, 11);
+    }
+    run("m.db", "ATTACH 'n.db' AS n KEY 'b'; CREATE TABLE copy AS SELECT a FROM n.t");
+    for file in ["m.db", "in-m.db"] {
+        assert_eq!(shoal(dir, &["sql", file, "SELECT a FROM copy"]).ok(), "sealed\n");
+    }
+}
+
 #[test]
 fn a_statement_with_a_key_is_in_no_error() {
     let folder = tempfile::tempdir().unwrap();
@@ -196,7 +218,7 @@ fn recipients_open_what_is_sealed_to_them() {
     assert_eq!(shoal(dir, &["sql", "m.db", "SELECT 1 FROM t", "--key-file", "cut.key"]).code, 11);
 }
 
-/// A rekey that somebody kills: the data is whole, and `--resume` ends it, while others write.
+/// After a killed `shoal rekey` the data is whole, and `--resume` ends the rekey beside writers.
 #[cfg(unix)]
 #[test]
 fn a_rekey_goes_on_after_it_was_killed_and_while_others_write() {
@@ -214,7 +236,7 @@ fn a_rekey_goes_on_after_it_was_killed_and_while_others_write() {
         .current_dir(dir)
         .spawn()
         .unwrap();
-    // Until the new key opens the file; then the process is killed wherever it is.
+    // The process is killed as soon as the new key opens the file.
     let start = std::time::Instant::now();
     while shoal(dir, &["sql", "n.db", sum, "--key-file", "me.key"]).code != 0 {
         assert!(start.elapsed().as_secs() < 60);

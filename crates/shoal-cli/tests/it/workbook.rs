@@ -24,13 +24,7 @@ mod built {
 
     fn import(dir: &Path, kind: &str, args: &[&str]) -> Finished {
         let path = book(kind);
-        // Options go first: places stand behind each other.
-        let options = args.iter().take_while(|word| !word.contains('.')).count() / 2 * 2;
-        let mut all = vec!["import"];
-        all.extend(&args[..options]);
-        all.push(path.to_str().unwrap());
-        all.extend(&args[options..]);
-        shoal(dir, &all)
+        shoal(dir, &[&["import", path.to_str().unwrap()], args].concat())
     }
 
     #[test]

@@ -2,11 +2,12 @@
 //!
 //! Bounds: the memory of the process, by the length of the file (on systems with `RLIMIT_AS`);
 //! rows and columns as Excel has them; the bytes of one row, and of all rows by the file's length.
-//! Sheets of `.xlsx` and `.xlsb` pass cell by cell, those of `.xls` and `.ods` are in memory whole.
+//! Sheets of `.xlsx` and `.xlsb` pass cell by cell; sheets of `.xls` and `.ods` are in memory whole.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, Write};
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use calamine::{
@@ -84,8 +85,10 @@ fn give(path: &Path, sheet: Option<usize>, out: &mut impl Write) -> Result<(), S
     if let Some(number) = sheet {
         let sheet = known.get(number).ok_or_else(|| wrong("the workbook changed"))?;
         let mut rows = RowLines { out, row: None, cells: BTreeMap::new(), bytes: 0, texts };
-        rows.all_of(&mut book, &sheet.name)?;
-        return rows.end();
+        each_cell(&mut book, &sheet.name, |place, cell| {
+            rows.push(place, cell).map(ControlFlow::Continue)
+        })?;
+        return rows.give();
     }
     for (number, sheet) in known.into_iter().enumerate() {
         if sheet.typ != SheetType::WorkSheet {
@@ -98,14 +101,14 @@ fn give(path: &Path, sheet: Option<usize>, out: &mut impl Write) -> Result<(), S
     Ok(())
 }
 
-/// Allocations beyond `bytes` fail from now on, which ends this process.
+/// Bounds the memory of this process: an allocation beyond `bytes` ends the process.
 #[cfg(unix)]
 fn bound_memory(bytes: u64) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let bound = |resource, bytes: u64| {
         let maximum = getrlimit(resource).maximum;
         let bytes = Some(maximum.map_or(bytes, |maximum| bytes.min(maximum)));
-        // A system without the bound reads without it.
+        // Systems without the resource read without a bound.
         let _ = setrlimit(resource, Rlimit { current: bytes, maximum });
     };
     bound(Resource::As, bytes);
@@ -117,7 +120,7 @@ fn bound_memory(_: u64) {}
 
 type Book = Sheets<BufReader<File>>;
 
-/// Opens a workbook of the kind that its first bytes tell.
+/// Opens a workbook; the first bytes tell the kind.
 fn open(mut file: File) -> Result<Book, Stopped> {
     let mut start = Vec::new();
     (&mut file).take(128).read_to_end(&mut start).map_err(wrong)?;
@@ -165,30 +168,65 @@ fn find(bytes: &[u8], wanted: &[u8]) -> bool {
     bytes.windows(wanted.len()).any(|window| window == wanted)
 }
 
-/// True for a sheet with a value. Cost: the cells before the first value.
-fn has_cells(book: &mut Book, name: &str) -> Result<bool, Stopped> {
-    let is_some = |data: &Data| cell(data).is_some();
+/// Hands each value of a sheet to `take`, with its row and column from 0, until `take` breaks.
+fn each_cell(
+    book: &mut Book,
+    name: &str,
+    mut take: impl FnMut((u32, u32), Cell) -> Result<ControlFlow<()>, Stopped>,
+) -> Result<(), Stopped> {
+    // True where `take` has enough.
+    let mut give = |place, cell: Option<Cell>| match cell {
+        Some(cell) => take(place, cell).map(|flow| flow.is_break()),
+        None => Ok(false),
+    };
     match book {
         Sheets::Xlsx(book) => {
             let mut cells = book.worksheet_cells_reader(name).map_err(wrong)?;
             while let Some(found) = cells.next_cell().map_err(wrong)? {
-                if is_some(&found.get_value().clone().into()) {
-                    return Ok(true);
+                if give(found.get_position(), cell(found.get_value().clone().into()))? {
+                    break;
                 }
             }
-            Ok(false)
         }
         Sheets::Xlsb(book) => {
             let mut cells = book.worksheet_cells_reader(name).map_err(wrong)?;
             while let Some(found) = cells.next_cell().map_err(wrong)? {
-                if is_some(&found.get_value().clone().into()) {
-                    return Ok(true);
+                if give(found.get_position(), cell(found.get_value().clone().into()))? {
+                    break;
                 }
             }
-            Ok(false)
         }
-        whole => Ok(whole.worksheet_range(name)?.used_cells().any(|(_, _, data)| is_some(data))),
+        whole => {
+            let is_ods = matches!(whole, Sheets::Ods(_));
+            let range = whole.worksheet_range(name)?;
+            let Some((first, left)) = range.start() else { return Ok(()) };
+            for (row, column, data) in range.used_cells() {
+                // A place beyond 32 bits is beyond the bounds of a sheet, as `u32::MAX` is.
+                let place = |start: u32, more: usize| {
+                    let more = u32::try_from(more).unwrap_or(u32::MAX);
+                    start.saturating_add(more)
+                };
+                let cell = match cell(data.clone()) {
+                    Some(Cell::Text(text)) if is_ods && is_error(&text) => Some(Cell::Error),
+                    cell => cell,
+                };
+                if give((place(first, row), place(left, column)), cell)? {
+                    break;
+                }
+            }
+        }
     }
+    Ok(())
+}
+
+/// True for a sheet with a value. Cost: the cells before the first value.
+fn has_cells(book: &mut Book, name: &str) -> Result<bool, Stopped> {
+    let mut has_cells = false;
+    each_cell(book, name, |_, _| {
+        has_cells = true;
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(has_cells)
 }
 
 /// Cells gathered to rows.
@@ -203,43 +241,8 @@ struct RowLines<'o, O> {
 }
 
 impl<O: Write> RowLines<'_, O> {
-    fn all_of(&mut self, book: &mut Book, name: &str) -> Result<(), Stopped> {
-        match book {
-            Sheets::Xlsx(book) => {
-                let mut cells = book.worksheet_cells_reader(name).map_err(wrong)?;
-                while let Some(found) = cells.next_cell().map_err(wrong)? {
-                    self.push(found.get_position(), cell(&found.get_value().clone().into()))?;
-                }
-            }
-            Sheets::Xlsb(book) => {
-                let mut cells = book.worksheet_cells_reader(name).map_err(wrong)?;
-                while let Some(found) = cells.next_cell().map_err(wrong)? {
-                    self.push(found.get_position(), cell(&found.get_value().clone().into()))?;
-                }
-            }
-            whole => {
-                let is_ods = matches!(whole, Sheets::Ods(_));
-                let range = whole.worksheet_range(name)?;
-                let Some((first, left)) = range.start() else { return Ok(()) };
-                for (row, column, data) in range.used_cells() {
-                    let place = |start: u32, more: usize| {
-                        u32::try_from(more).ok().and_then(|more| start.checked_add(more))
-                    };
-                    let row = place(first, row).unwrap_or(u32::MAX);
-                    let cell = match data {
-                        Data::String(text) if is_ods && is_error(text) => Some(Cell::Error),
-                        data => cell(data),
-                    };
-                    self.push((row, place(left, column).unwrap_or(u32::MAX)), cell)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes a cell; those of a row behind each other, rows ascending.
-    fn push(&mut self, (row, column): (u32, u32), cell: Option<Cell>) -> Result<(), Stopped> {
-        let Some(cell) = cell else { return Ok(()) };
+    /// Takes a cell: the cells of one row behind each other, rows ascending.
+    fn push(&mut self, (row, column): (u32, u32), cell: Cell) -> Result<(), Stopped> {
         if row >= ROWS || column >= COLUMNS {
             return Err(wrong(format_args!(
                 "a cell in row {}, column {}: a sheet has {ROWS} rows of {COLUMNS} columns",
@@ -280,29 +283,26 @@ impl<O: Write> RowLines<'_, O> {
         self.bytes = 0;
         Ok(())
     }
-
-    fn end(mut self) -> Result<(), Stopped> {
-        self.give()
-    }
 }
 
 /// The value of a cell; `None` for an empty one.
-fn cell(data: &Data) -> Option<Cell> {
+fn cell(data: Data) -> Option<Cell> {
     Some(match data {
         Data::Empty => return None,
-        Data::Int(value) => Cell::Int(*value),
-        Data::Bool(value) => Cell::Int(i64::from(*value)),
-        Data::Float(value) => number(*value),
+        Data::Int(value) => Cell::Int(value),
+        Data::Bool(value) => Cell::Int(i64::from(value)),
+        Data::Float(value) => number(value),
         Data::String(text) if text.is_empty() => return None,
-        Data::String(text) => Cell::Text(text.clone()),
-        Data::DateTime(moment) => of_moment(moment),
+        Data::String(text) => Cell::Text(text),
+        Data::DateTime(moment) => of_moment(&moment),
         Data::DateTimeIso(text) => Cell::Text(text.replacen('T', " ", 1)),
-        Data::DurationIso(text) => Cell::Text(of_iso_duration(text).unwrap_or(text.clone())),
+        Data::DurationIso(text) => Cell::Text(of_iso_duration(&text).unwrap_or(text)),
         Data::Error(_) => Cell::Error,
     })
 }
 
-/// True for the texts by which OpenDocument shows errors: a cell has no other sign of one.
+/// True for an error of a formula in OpenDocument, where an error is a cell with one of these texts
+/// and no other mark.
 fn is_error(text: &str) -> bool {
     const ERRORS: [&str; 7] = ["#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"];
     let is_number = |code: &str| !code.is_empty() && code.bytes().all(|it| it.is_ascii_digit());
