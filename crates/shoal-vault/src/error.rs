@@ -39,13 +39,13 @@ pub enum VaultError {
         /// The file.
         path: PathBuf,
     },
-    /// A text that is no public key of a recipient.
+    /// A text other than the public key of a recipient.
     #[error("a recipient's public key {why}")]
     Recipient {
-        /// The rule it breaks.
+        /// The broken rule.
         why: &'static str,
     },
-    /// A file that begins as one of a private key, and is none.
+    /// A file with the first line of a private key, and without the key behind the line.
     #[error("the private key is damaged: behind its first line are 64 hexadecimal digits")]
     PrivateKey,
     /// A file of another program's format was to be sealed to recipients, or with several keys.

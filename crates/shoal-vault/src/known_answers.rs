@@ -10,11 +10,11 @@ use crate::secret::{Key, Secret};
 use crate::slots::{Slot, Wrapped, array, kek};
 
 /// Bytes of hexadecimal digits.
-fn bytes(digits: &str) -> Vec<u8> {
+pub(crate) fn bytes(digits: &str) -> Vec<u8> {
     hex(digits.as_bytes()).expect("a vector has hexadecimal digits")
 }
 
-fn key(digits: &str) -> Key {
+pub(crate) fn key(digits: &str) -> Key {
     Key::new(array(&bytes(digits), 0))
 }
 
@@ -23,7 +23,7 @@ fn count<const N: usize>(first: u8) -> [u8; N] {
     std::array::from_fn(|at| first + at as u8)
 }
 
-/// Encrypts, compares content and tag, and decrypts again; one bit off, it does not.
+/// Encrypts, compares content and tag, and decrypts again; a tag with a flipped bit is refused.
 fn aead(cipher: Cipher, by: &Key, nonce: [u8; 24], (ad, plain, sealed): (&[u8], &[u8], &str)) {
     let keyed = Keyed::new(cipher, by);
     let mut content = plain.to_vec();
@@ -38,7 +38,7 @@ fn aead(cipher: Cipher, by: &Key, nonce: [u8; 24], (ad, plain, sealed): (&[u8], 
     assert_eq!(content, plain);
 }
 
-/// RFC 8452, appendices C.2 and C.3 (a counter that wraps).
+/// RFC 8452, appendices C.2 and C.3 (with a wrapping counter).
 #[test]
 fn aes_256_gcm_siv() {
     let by = key(&format!("01{}", "00".repeat(31)));

@@ -22,8 +22,8 @@ enum By {
 }
 
 impl NewKey {
-    /// A slot that the secret opens. Of a secret that is a private key's file the slot is its
-    /// recipient's, and has no costs.
+    /// A slot opened by the secret. A secret with the content of a private key's file makes a slot
+    /// of the key's recipient, without costs.
     ///
     /// # Errors
     /// [`VaultError::PrivateKey`].
@@ -34,7 +34,7 @@ impl NewKey {
         })
     }
 
-    /// A slot that the private key of a recipient opens.
+    /// A slot opened by the private key of a recipient.
     pub fn recipient(recipient: Recipient) -> NewKey {
         NewKey { by: By::Recipient(recipient), label: String::new() }
     }

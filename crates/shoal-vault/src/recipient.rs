@@ -22,7 +22,7 @@ const PREFIX: &str = "x25519:";
 const DIGITS: usize = 64;
 
 /// Whom a file is sealed to: the public key of a pair, as text `x25519:`, 64 hexadecimal digits,
-/// `-` and the 16 digits of the key's fingerprint, by which a mistyped key is found.
+/// `-` and the 16 digits of the key's fingerprint, against mistyped keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recipient([u8; 32]);
 
@@ -37,7 +37,7 @@ impl Recipient {
         &self.0
     }
 
-    /// The first 8 bytes of a hash of the key: what `shoal keys ls` shows of a slot.
+    /// The first 8 bytes of a hash of the key, shown by `shoal keys ls` for a slot.
     pub fn fingerprint(&self) -> Fingerprint {
         let digest = Sha256::new().chain_update(b"shoal vault recipient").chain_update(self.0);
         Fingerprint(*digest.finalize().first_chunk().expect("SHA-256 has 32 bytes"))
@@ -91,10 +91,10 @@ impl PrivateKey {
         PrivateKey(StaticSecret::from(*bytes.bytes()))
     }
 
-    /// The private key that a secret's bytes are the file of; `None` for a passphrase.
+    /// The private key in a secret with the content of its file; `None` for a passphrase.
     ///
     /// # Errors
-    /// [`VaultError::PrivateKey`] for a file that begins as one and is none.
+    /// [`VaultError::PrivateKey`] for a first line of a private key without the key behind.
     pub(crate) fn of(secret: &Secret) -> Result<Option<PrivateKey>, VaultError> {
         let Some(rest) = secret.bytes().strip_prefix(HEADER) else { return Ok(None) };
         let line = rest.trim_ascii();
@@ -113,7 +113,7 @@ impl PrivateKey {
     }
 
     /// The key of a slot with this share, between this pair and `other`; `None` for shares of low
-    /// order. `recipient` is the public key of whom the slot is for.
+    /// order. `recipient` is the public key of the slot's recipient.
     fn agree(
         &self,
         other: &[u8; 32],
@@ -124,12 +124,12 @@ impl PrivateKey {
         Some(shared.derive(&[b"shoal vault recipient", file_id, share, recipient]))
     }
 
-    /// The key of a slot with this share, for whom it was made for.
+    /// The key of a slot with this share, for the recipient of the slot.
     pub(crate) fn open(&self, share: &[u8; 32], file_id: &[u8; 16]) -> Option<Key> {
         self.agree(share, (share, self.recipient().bytes()), file_id)
     }
 
-    /// The share and the key of a new slot, by a key pair made for it alone: this one.
+    /// The share and the key of a new slot. This key pair is made for the slot alone.
     pub(crate) fn share(&self, to: &Recipient, file_id: &[u8; 16]) -> ([u8; 32], Key) {
         let share = *self.recipient().bytes();
         let key = self.agree(to.bytes(), (&share, to.bytes()), file_id);
@@ -159,10 +159,10 @@ pub fn new_pair(fill: impl FnOnce(&mut [u8])) -> (Zeroizing<String>, Recipient) 
 }
 
 impl Secret {
-    /// The public key, where the bytes are the file of a private key that [`new_pair`] made.
+    /// The public key, where the bytes are the content of a private key's file ([`new_pair`]).
     ///
     /// # Errors
-    /// [`VaultError::PrivateKey`] for a file that begins as one and is damaged.
+    /// [`VaultError::PrivateKey`] for a damaged file of a private key.
     pub fn recipient(&self) -> Result<Option<Recipient>, VaultError> {
         Ok(PrivateKey::of(self)?.map(|key| key.recipient()))
     }

@@ -1,5 +1,5 @@
-//! Bytes nobody else may see: wiped when dropped, and without `Debug`. Those that live as long as a
-//! file is open are in locked memory, too.
+//! Bytes nobody else may see: wiped when dropped, and without `Debug`. Keys of open files lie in
+//! locked memory, too.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use sha2::Sha256;
 use shoal_store::vfs::Locked;
 use zeroize::Zeroize;
 
-/// A passphrase, or the content of a key file, in memory that is not swapped out where the system
+/// A passphrase, or the content of a key file, in memory locked against swapping where the system
 /// permits. Clones share the memory.
 #[derive(Clone)]
 pub struct Secret(Arc<Locked<[u8]>>);

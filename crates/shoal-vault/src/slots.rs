@@ -117,7 +117,7 @@ impl Slot {
         Slot::locked(Lock::Passphrase { cost, salt }, kek, wrapped, label)
     }
 
-    /// A slot that the private key of `recipient` opens. `pair` is a key pair of the slot alone.
+    /// A slot opened by the private key of `recipient`. `pair` is a key pair of the slot alone.
     pub(crate) fn for_recipient(
         vault_key: &Key,
         recipient: &Recipient,
@@ -389,7 +389,7 @@ impl KeyPage {
         Err(Unlocked::WrongKey)
     }
 
-    /// Opens a slot by its key, and checks that who wrote the page had the vault key.
+    /// Opens a slot by its key, and checks that the writer of the page had the vault key.
     fn unlock_slot(
         &self,
         page: &[u8],

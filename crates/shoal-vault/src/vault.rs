@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shoal_store::vfs::{Entropy, Locked, Vfs};
+use shoal_store::vfs::{Entropy, Vfs};
 use shoal_store::{Access, Error as StoreError, Fault, Mode, Options, Pgno, Store, Transaction};
 
 use crate::VaultError;
 use crate::cost::Cost;
 use crate::new_key::NewKey;
-use crate::page::{Cipher, EpochKeys, epoch_of};
+use crate::page::{Cipher, epoch_of};
 use crate::recipient::PrivateKey;
 use crate::sealed::{HeaderOnly, KEY_PAGES, Ring, SealedPages, epoch_bound, epoch_wrapping};
 use crate::secret::{Key, Secret};
@@ -237,12 +237,7 @@ fn present_keys(txn: &Transaction, store: &Store) -> Result<KeyPage, VaultError>
 }
 
 /// Writes the page of keys, twice, and commits. Afterwards the store uses `ring`.
-fn commit_keys(
-    store: &Store,
-    mut txn: Transaction,
-    codec: &SealedPages,
-    ring: Ring,
-) -> Result<(), VaultError> {
+fn commit_keys(mut txn: Transaction, codec: &SealedPages, ring: Ring) -> Result<(), VaultError> {
     let size = txn.header().page_size as usize;
     let bytes = ring.page.write(size, &ring.vault_key).ok_or(VaultError::Slot {
         slot: ring.page.slots.len(),
@@ -259,7 +254,6 @@ fn commit_keys(
             if !matches!(error, StoreError::InDoubt { .. }) {
                 codec.set_ring(before);
             }
-            let _ = store;
             Err(error.into())
         }
     }
@@ -281,7 +275,7 @@ pub fn add_slot(store: &Store, key: &NewKey) -> Result<usize, VaultError> {
     let place = place.ok_or(VaultError::Slot { slot: places, why: "has no room" })?;
     page.slots[place] = Some(slot);
     let ring = again(page, &ring, ring.place, store)?;
-    commit_keys(store, txn, codec, ring)?;
+    commit_keys(txn, codec, ring)?;
     Ok(place)
 }
 
@@ -303,7 +297,7 @@ pub fn remove_slot(store: &Store, slot: usize) -> Result<(), VaultError> {
     }
     page.slots[slot] = None;
     let ring = again(page, &ring, ring.place, store)?;
-    commit_keys(store, txn, codec, ring)
+    commit_keys(txn, codec, ring)
 }
 
 fn again(page: KeyPage, ring: &Ring, place: usize, store: &Store) -> Result<Ring, VaultError> {
@@ -324,9 +318,9 @@ fn begin_writing(store: &Store) -> Result<Transaction, VaultError> {
 }
 
 /// Gives the file other keys: a slot for each of `keys` in the place of all slots, a new vault
-/// key, and a new data key with which every page is written again. The slots change in one
-/// transaction. The pages follow in transactions of a thousand; a crash between them leaves a file
-/// that opens with the new keys, and [`finish_rekey`] goes on. The number of pages written.
+/// key, and a new data key for every page. The slots change in one transaction, the pages in later
+/// transactions of a thousand pages: after a crash the file opens with the new keys, and
+/// [`finish_rekey`] goes on. The number of pages written.
 ///
 /// # Errors
 /// [`VaultError::Slot`] without a key, and for more than have room; [`VaultError::Kdf`]; the
@@ -335,9 +329,9 @@ pub fn rekey(store: &Store, keys: &[NewKey]) -> Result<u32, VaultError> {
     Ok(begin_rekey(store, keys)? + finish_rekey(store)?)
 }
 
-/// The first transaction of [`rekey`]: the slots, and the new data key beside the old one. Pages
-/// are written with the new key from then on; those that lie there are left to [`rekey_step`]. The
-/// number of pages written by an earlier change that was cut short, and ends here.
+/// The first transaction of [`rekey`]: the slots, and the new data key beside the old one. From
+/// then on pages are written with the new key, and [`rekey_step`] writes the pages of the old key
+/// again. An earlier change cut short is ended first; the number of pages written for its end.
 ///
 /// # Errors
 /// As [`rekey`].
@@ -357,25 +351,13 @@ pub fn begin_rekey(store: &Store, keys: &[NewKey]) -> Result<u32, VaultError> {
     let wrap = |key: &Key, epoch| wrap_epoch(&vault_key, key, &file_id, epoch, entropy);
     let mut page = KeyPage::new(old.cipher, file_id, (epoch, wrap(&data_key, epoch)), slots);
     page.previous = Some((old.epoch, wrap(&ring.current_key, old.epoch)));
-    let next = Ring {
-        current: Locked::new(EpochKeys::new(page.cipher, &data_key, epoch, &file_id)),
-        previous: Some(Locked::new(EpochKeys::new(
-            page.cipher,
-            &ring.current_key,
-            old.epoch,
-            &file_id,
-        ))),
-        page,
-        vault_key: Locked::new(vault_key),
-        current_key: Locked::new(data_key),
-        place: 0,
-    };
-    commit_keys(store, txn, codec, next)?;
+    let next = Ring::new(page, vault_key, 0).expect("keys just wrapped unwrap");
+    commit_keys(txn, codec, next)?;
     Ok(written)
 }
 
-/// How far a change of the data key has come. A new one begins at the first page: the epochs of
-/// pages say which are left, so nothing is lost with it.
+/// How far a change of the data key has come. Progress may be lost: new progress begins at the
+/// first page, and passes over pages of the new epoch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RekeyProgress {
     epoch: u32,
@@ -447,9 +429,8 @@ pub fn rekey_step(store: &Store, progress: &mut RekeyProgress) -> Result<(), Vau
     if count > 0 || looked_at < progress.pages {
         return Ok(());
     }
-    // The old key is needed until every page was seen without it. Pages are written with the new
-    // key alone since the change began: the second look is at what the first may have got wrong,
-    // and lets others write meanwhile.
+    // The old key stays until a look at all pages in one read transaction finds no page of the old
+    // epoch. Others write meanwhile, with the new key alone.
     let reads = store.begin(Mode::Read)?;
     let own = own_pages(&reads);
     for pgno in (1..=reads.page_count()).filter_map(Pgno::new).filter(|pgno| !own(*pgno)) {
@@ -464,19 +445,19 @@ pub fn rekey_step(store: &Store, progress: &mut RekeyProgress) -> Result<(), Vau
     page.previous = None;
     let ring = again(page, &ring, ring.place, store)?;
     // Terms of the pages of keys as they are now are by the present key already.
-    commit_keys(store, txn, codec, ring)?;
+    commit_keys(txn, codec, ring)?;
     progress.is_done = true;
     Ok(())
 }
 
-/// True for the pages of a file that have no seal: those of keys, and the one of locks.
+/// True for the pages of a file without a seal: the pages of keys, and the page of locks.
 fn own_pages(txn: &Transaction) -> impl Fn(Pgno) -> bool + use<> {
     let lock_page = Pgno::lock_page(txn.header().page_size);
     move |pgno| pgno == lock_page || (2..=KEY_PAGES + 1).contains(&pgno.get())
 }
 
-/// Ends a change of the data key that was cut short: writes the pages of the old key again, and
-/// then forgets the key. The number of pages written; 0 where there is nothing to end.
+/// Ends a change of the data key: writes the pages of the old key again, and then forgets the old
+/// key. The number of pages written; 0 where no change is under way.
 ///
 /// # Errors
 /// The store's.

@@ -1,4 +1,4 @@
-//! Values that would be locked in memory, on systems where that is not built.
+//! Values in boxes, in the place of locked memory on systems other than Unix.
 
 use std::ops::Deref;
 

@@ -1,20 +1,12 @@
-//! Known answers of the primitives of other programs' formats, through the functions that the
-//! formats use them by. Whole files are samples in `testdata/encrypted`; Ascon's vectors are beside
-//! its code.
+//! Known answers of the primitives of other programs' formats, through the formats' functions. Whole
+//! files are samples in `testdata/encrypted`; Ascon's vectors are beside its code.
 
 use super::aegis::Kind;
 use super::sqlcipher::{Hash, cbc_decrypt, cbc_encrypt};
-use super::{argon2id, chacha, hex};
+use super::{argon2id, chacha};
+use crate::known_answers::{bytes, key};
 use crate::secret::{Key, Secret};
 use crate::slots::array;
-
-fn bytes(digits: &str) -> Vec<u8> {
-    hex(digits.as_bytes()).expect("a vector has hexadecimal digits")
-}
-
-fn key(digits: &str) -> Key {
-    Key::new(array(&bytes(digits), 0))
-}
 
 /// Encrypts with tags of 16 bytes and of 32, compares, and decrypts again.
 fn check<const T: usize>(
@@ -99,7 +91,7 @@ fn aegis() {
     }
 }
 
-/// The GCM specification, test case 16 for keys of 256 bits and its like for those of 128.
+/// The GCM specification, test case 16 for keys of 256 bits, and test case 4 for keys of 128 bits.
 #[test]
 fn aes_gcm() {
     let key = bytes("feffe9928665731c6d6a8f9467308308").repeat(2);

@@ -9,7 +9,7 @@ use shoal_store::vfs::{MemVfs, SimVfs, Vfs};
 use shoal_store::{CheckpointMode, Error, Fault, JournalMode};
 use shoal_vault::{Cipher, Cost, Keys, Secret};
 
-use crate::{DB, SECRET, batch, disk, entropy, new_key, one, rows, sql, store};
+use crate::{DB, SECRET, batch, disk, entropy, new_key, one, pair, rows, sql, store};
 
 fn keys_for(cipher: Cipher, passphrase: &str) -> Arc<Keys> {
     let keys = Keys::new(entropy()).with_key(Secret::new(passphrase.as_bytes()));
@@ -78,7 +78,7 @@ fn both_ciphers_write_and_read_pages_end_to_end() {
     }
 }
 
-/// Files that the first release with sealed files made.
+/// Files made by the first release with sealed files.
 #[test]
 fn files_of_layout_1_open_and_take_recipients() {
     for cipher in [Cipher::AesGcmSiv, Cipher::XChaCha] {
@@ -92,10 +92,10 @@ fn files_of_layout_1_open_and_take_recipients() {
         assert_eq!(shoal_vault::verify(&opened).unwrap(), 9);
         let found = one(&mut sql(&opened), "SELECT b FROM t WHERE a = 137");
         assert_eq!(found, Value::text("row 137"));
-        let (text, recipient) = shoal_vault::new_pair(|bytes| entropy().fill(bytes));
+        let (secret, recipient) = pair();
         shoal_vault::add_slot(&opened, &shoal_vault::NewKey::recipient(recipient)).unwrap();
         drop(opened);
-        let by = Keys::new(entropy()).with_key(Secret::new(text.as_bytes()));
+        let by = Keys::new(entropy()).with_key(secret);
         let opened = store(&vfs, by.into()).unwrap();
         batch(&mut sql(&opened), "DELETE FROM t WHERE a > 5");
         assert_eq!(shoal_vault::slots(&opened).unwrap().cipher(), cipher);

@@ -98,8 +98,8 @@ fn another_key_survives() {
     assert!(seen[0] > 0 && seen[2] > 0, "{seen:?}");
 }
 
-/// A change of the data key in several transactions: between two of them this program and another
-/// one write, and a crash anywhere loses nothing and is gone on from.
+/// A change of the data key in several transactions, with writers of this program and another one
+/// in between: after a crash anywhere nothing is lost, and the change goes on.
 #[test]
 fn a_change_in_steps_survives_crashes_and_writers() {
     for wal in [false, true] {

@@ -3,25 +3,22 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-use shoal_store::vfs::{Entropy, OsEntropy, Vfs};
-use shoal_vault::{Keys, NewKey, Secret};
+use shoal_store::vfs::Vfs;
+use shoal_testkit::Random;
+use shoal_vault::{Keys, NewKey};
 
-use crate::{DB, batch, disk, entropy, filled, known, rows, sql, store};
-
-const PAGE: usize = 1024;
+use crate::{DB, PAGE, batch, disk, entropy, filled, known, pair, rows, sql, store, with_checksum};
 
 /// `SHOAL_FORGED=N` tries so many files.
 fn rounds() -> u64 {
     std::env::var("SHOAL_FORGED").ok().and_then(|text| text.parse().ok()).unwrap_or(800)
 }
 
-/// Bytes of pages 1 to 3 changed at random, with their checksums put right more often than not:
-/// whoever has a key gets the rows, or an error; nothing panics, and no costs are paid for a page
-/// that is not the owner's.
+/// Bytes of pages 1 to 3 changed at random, mostly with corrected checksums: the owner of a key gets
+/// the rows, or an error; nothing panics, and no costs are paid for a stranger's page.
 #[test]
 fn forged_headers_are_errors_or_change_nothing() {
-    let (text, recipient) = shoal_vault::new_pair(|bytes| OsEntropy.fill(bytes));
+    let (secret, recipient) = pair();
     let vfs = filled(40);
     let opened = store(&vfs, known()).unwrap();
     shoal_vault::add_slot(&opened, &NewKey::recipient(recipient)).unwrap();
@@ -30,13 +27,8 @@ fn forged_headers_are_errors_or_change_nothing() {
     let expected = rows(&mut sql(&opened), "SELECT * FROM t").unwrap();
     drop(opened);
     let image = vfs.image();
-    let secret = Secret::new(text.as_bytes());
-    let mut state = 0x5eed_u64;
-    let mut random = |bound: usize| {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % bound
-    };
+    let mut random = Random::seeded(0x5eed);
+    let mut random = |bound: usize| random.place(bound);
     let (mut refused, mut whole) = (0, 0);
     for _ in 0..rounds() {
         let mut image = image.clone();
@@ -71,10 +63,7 @@ fn forged_headers_are_errors_or_change_nothing() {
                 bytes.copy_within(PAGE..2 * PAGE, 2 * PAGE);
             }
             if random(4) > 0 {
-                for page in bytes[PAGE..3 * PAGE].chunks_exact_mut(PAGE) {
-                    let digest = Sha256::digest(&page[..PAGE - 64]);
-                    page[PAGE - 64..PAGE - 32].copy_from_slice(&digest);
-                }
+                bytes[PAGE..3 * PAGE].chunks_exact_mut(PAGE).for_each(with_checksum);
             }
         }
         let is_same = *bytes == from;

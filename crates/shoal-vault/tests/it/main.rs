@@ -15,12 +15,15 @@ mod recipients;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use sha2::{Digest, Sha256};
 use shoal_sql::{Connection, Value};
 use shoal_store::vfs::{Entropy, Image, OsEntropy, SimVfs, Vfs};
 use shoal_store::{Access, CodecSource, Error, Options, Store};
-use shoal_vault::{Cost, Keys, NewKey, Secret};
+use shoal_vault::{Cost, Keys, NewKey, Recipient, Secret};
 
 const DB: &str = "db";
+/// The size of the pages of [`filled`] files.
+const PAGE: usize = 1024;
 const SECRET: &str = "correct horse battery staple";
 
 fn entropy() -> Arc<dyn Entropy> {
@@ -32,6 +35,18 @@ fn keys(passphrase: &str) -> Keys {
     let keys = Keys::new(entropy()).with_key(Secret::new(passphrase.as_bytes()));
     keys.set_cost(Cost::least());
     keys
+}
+
+/// A private key's file and its public key.
+fn pair() -> (Secret, Recipient) {
+    let (text, recipient) = shoal_vault::new_pair(|bytes| OsEntropy.fill(bytes));
+    (Secret::new(text.as_bytes()), recipient)
+}
+
+/// Corrects the checksum of a page of keys, as anybody can.
+fn with_checksum(page: &mut [u8]) {
+    let digest = Sha256::digest(&page[..PAGE - 64]);
+    page[PAGE - 64..PAGE - 32].copy_from_slice(&digest);
 }
 
 /// A passphrase for a new slot, of the least cost.

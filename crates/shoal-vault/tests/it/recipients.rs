@@ -1,25 +1,20 @@
-//! Slots of recipients: who opens them, who does not, and what forged and flipped ones do.
+//! Slots of recipients: opened by their owners and by nobody else; forged slots, and flipped bits.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-use shoal_store::vfs::{Entropy, Image, OsEntropy};
+use shoal_store::vfs::Image;
 use shoal_store::{Access, Error, Fault, Options, Store};
 use shoal_vault::{Cipher, Cost, Keys, NewKey, Recipient, Secret, VaultError};
 
-use crate::{DB, batch, disk, entropy, filled, keys, known, new_key, rows, sql, store};
+use crate::{
+    DB, PAGE, batch, disk, entropy, filled, keys, known, new_key, pair, rows, sql, store,
+    with_checksum,
+};
 
-const PAGE: usize = 1024;
 /// Where a page of keys has its first slot, and the length of a slot.
 const SLOTS: usize = 192;
 const SLOT: usize = 128;
-
-/// A private key's file and its public key.
-fn pair() -> (Secret, Recipient) {
-    let (text, recipient) = shoal_vault::new_pair(|bytes| OsEntropy.fill(bytes));
-    (Secret::new(text.as_bytes()), recipient)
-}
 
 fn by(secret: &Secret) -> Arc<Keys> {
     let keys = Keys::new(entropy()).with_key(secret.clone());
@@ -48,14 +43,13 @@ fn shared(recipient: Recipient) -> Image {
     vfs.image()
 }
 
-/// Changes both pages of keys, and puts right what needs no key: their checksums.
+/// Changes both pages of keys, and corrects their checksums, for which no key is needed.
 fn forged(image: &Image, change: impl Fn(&mut [u8])) -> Image {
     let mut image = image.clone();
     let bytes = image.get_mut(Path::new(DB)).unwrap();
-    for page in [&mut bytes[PAGE..3 * PAGE]].into_iter().flat_map(|both| both.chunks_mut(PAGE)) {
+    for page in bytes[PAGE..3 * PAGE].chunks_exact_mut(PAGE) {
         change(page);
-        let digest = Sha256::digest(&page[..PAGE - 64]);
-        page[PAGE - 64..PAGE - 32].copy_from_slice(&digest);
+        with_checksum(page);
     }
     image
 }
@@ -114,8 +108,8 @@ fn a_new_file_and_a_rekeyed_one_are_sealed_to_recipients() {
     assert!(matches!(none, VaultError::Slot { .. }));
 }
 
-/// A private key's file seals new files to its own public key: nobody needs costs for a key that
-/// is random.
+/// A private key's file seals new files to its own public key: a random key needs no costs of
+/// Argon2id.
 #[test]
 fn a_file_made_with_a_private_key_is_its_recipients() {
     let (secret, recipient) = pair();
@@ -165,7 +159,7 @@ fn a_foreign_slot_opens_nothing() {
         fault(store(&disk(&moved), by(&secret))),
         Some(Fault::Header | Fault::Damaged)
     ));
-    // A share of low order agrees on zero with everybody: no key is made of that.
+    // A share of low order agrees on zero with everybody: no key is made of the zero.
     for share in [[0; 32], {
         let mut one = [0; 32];
         one[0] = 1;

@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// True once the system has refused to lock a page.
 static IS_REFUSED: AtomicBool = AtomicBool::new(false);
 
-/// A value alone in pages that are locked in memory and in no core dump, as far as the system
-/// permits. When dropped, the value is wiped. A value moved into it leaves copies where it was
-/// before: the caller's to wipe.
+/// A value alone in pages locked in memory and left out of core dumps, as far as the system
+/// permits. The value is wiped when dropped. A moved value leaves copies at its earlier places: the
+/// caller wipes the copies.
 ///
-/// Costs a page at least, and some system calls: for keys that live as long as a file is open.
+/// Costs a page at least, and some system calls: meant for the keys of open files.
 pub struct Locked<T: ?Sized> {
     at: NonNull<T>,
     /// Bytes of the pages.
@@ -91,8 +91,8 @@ impl<T: ?Sized> Deref for Locked<T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the value was written when this was made, and lives until this is dropped; it is
-        // never given out to be changed.
+        // SAFETY: `new` or `copied` wrote the value, which lives until `drop`. Nobody is given a
+        // mutable reference to the value.
         unsafe { self.at.as_ref() }
     }
 }
