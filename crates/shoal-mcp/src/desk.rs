@@ -22,7 +22,7 @@ const STEPS: u64 = 50;
 const GRACE: Duration = Duration::from_secs(5);
 /// Memories kept between calls for one caller, of each kind: the rest of long answers, and watches.
 const KEPT_MAX: usize = 64;
-/// Callers with memories: those who asked last.
+/// Callers with memories; callers who have not asked for longest lose theirs.
 const CALLERS_MAX: usize = 16;
 
 /// The caller of a question: a principal under rules, `None` where everybody sees everything.
@@ -230,7 +230,7 @@ impl Desk {
         self.is_narrowed
     }
 
-    /// The caller behind a request: the one principal of the server, or that of the request.
+    /// The caller behind a request: the one principal of the server, or the request's own.
     fn caller(&self, of_request: Caller) -> Caller {
         self.principal.clone().or(of_request)
     }

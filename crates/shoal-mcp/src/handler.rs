@@ -54,7 +54,7 @@ impl Handler {
     }
 }
 
-/// The principal that the judge of HTTP requests wrote into a request; none over streams.
+/// The principal in a request's extensions, as the gate over HTTP put one there; none over streams.
 fn caller(context: &RequestContext<RoleServer>) -> Caller {
     let parts = context.extensions.get::<axum::http::request::Parts>()?;
     parts.extensions.get::<Principal>().map(|principal| Arc::clone(&principal.0))

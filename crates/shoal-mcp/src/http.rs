@@ -158,7 +158,7 @@ impl Gate {
     /// The principal of a request, `None` where everybody is the same.
     ///
     /// # Errors
-    /// The refusal of whoever may not send it.
+    /// The refusal of a sender without a right to the request.
     fn judge(
         &self,
         request: &Request,
@@ -205,13 +205,13 @@ impl Gate {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// True for a session that this principal began.
+    /// True for a session begun by this principal.
     fn is_owner(&self, session: &HeaderValue, principal: &Principal) -> bool {
         let owner = session.to_str().ok().and_then(|name| self.owners().get(name).cloned());
         owner.is_some_and(|owner| owner == principal.0)
     }
 
-    /// Notes the owner of a new session; sessions that ended are forgotten.
+    /// Notes the owner of a new session, and forgets ended sessions.
     async fn own(&self, session: &HeaderValue, principal: Principal) {
         let Ok(name) = session.to_str() else { return };
         let sessions = self.sessions.sessions.read().await;
@@ -237,7 +237,7 @@ async fn admit(
     if let (Some(session), Some(principal)) = (session, &principal)
         && !gate.is_owner(session, principal)
     {
-        // In the words for a session that never was.
+        // Sessions of others and unknown sessions are refused in the same words.
         return refusal(StatusCode::NOT_FOUND, "there is no such session: begin another");
     }
     let is_new = request.method() == Method::POST && session.is_none();

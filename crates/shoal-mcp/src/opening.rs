@@ -71,11 +71,9 @@ impl Opened {
             }
         }
     }
-}
 
-impl Opened {
-    /// Opens the database for one principal; without one for every principal that rules name, to
-    /// find rules that do not fit before the first client does.
+    /// Opens the database for one principal, or without a principal for every principal of the
+    /// rules: rules with a fault are found before the first client asks.
     ///
     /// # Errors
     /// As [`Opened::seen`].

@@ -10,7 +10,7 @@ use crate::refusal::Refusal;
 pub(crate) enum Seen<'s> {
     /// Everything, with the guard's word on each statement.
     Whole(&'s mut Database),
-    /// What a principal is granted.
+    /// The grants of a principal.
     Narrowed(&'s mut Narrowed),
 }
 
@@ -64,7 +64,7 @@ impl Seen<'_> {
         }
     }
 
-    /// Begins a transaction that writes, commits it, or takes it back.
+    /// Begins a writing transaction, commits the transaction, or rolls back.
     ///
     /// # Errors
     /// Those of the connection.
@@ -108,7 +108,7 @@ impl Seen<'_> {
     }
 }
 
-/// A step of a transaction that writes.
+/// A step of a writing transaction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     Begin,

@@ -18,8 +18,7 @@ const MESSAGE_MAX: usize = 4 << 20;
 ///
 /// # Errors
 /// [`Error::Database`], [`Error::Rules`] and [`Error::Principals`] before the first message is
-/// read; [`Error::Protocol`] for a client that
-/// begins with something else.
+/// read; [`Error::Protocol`] for a first message outside the protocol.
 pub async fn serve_streams(
     options: Options,
     read: impl AsyncRead + Send + Unpin + 'static,

@@ -19,7 +19,7 @@ use crate::engine::{About, Guarantee, Miss, TableEngine};
 pub(super) enum Seal {
     /// Plain: mapped where the file is longer than the cache.
     Mapped,
-    /// Plain, and never mapped: what decoding is compared with.
+    /// Plain, and never mapped: the baseline of decoding.
     Read,
     /// Sealed.
     By(Cipher),
@@ -29,11 +29,11 @@ pub(super) enum Seal {
 pub(super) const FORMS: [Seal; 4] =
     [Seal::Read, Seal::Mapped, Seal::By(Cipher::AesGcmSiv), Seal::By(Cipher::XChaCha)];
 
-/// The passphrase of the row that opens by one.
+/// The passphrase of the row `open_passphrase`.
 const PASSPHRASE: &[u8] = b"correct horse battery staple";
 
-/// Shoal's SQL on files of one form. Rows other than that of the passphrase open sealed files by
-/// the private key of a recipient, which costs no Argon2id.
+/// Shoal's SQL on files of one form. The row `open_passphrase` opens sealed files by a passphrase;
+/// all other rows open them by the private key of a recipient, without costs of Argon2id.
 pub(super) struct Sealed {
     seal: Seal,
     private: Secret,

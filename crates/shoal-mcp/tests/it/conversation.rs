@@ -12,10 +12,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The id of the last request, which no line has.
 const LAST: &str = "the last request of all";
 
-/// The id of a well-formed request, as a text. Ids are texts, and integers that every JSON reader
-/// keeps.
+/// The id of a well-formed request, as a text. Ids are texts, or integers below 2^31, which every
+/// JSON reader keeps.
 fn request_id(line: &[u8]) -> Option<String> {
-    // A name given twice has no meaning that all readers share.
+    // JSON readers differ on a name given twice.
     let text = std::str::from_utf8(line).ok()?;
     let names = ["\"id\"", "\"method\"", "\"jsonrpc\"", "\"params\""];
     if names.iter().any(|name| text.matches(name).count() > 1) {
@@ -38,8 +38,8 @@ fn request_id(line: &[u8]) -> Option<String> {
     }
 }
 
-/// Sends lines to a server, and gives the number of requests among them, all of which were
-/// answered. Only messages of the protocol are read.
+/// Sends lines to a server, and gives the number of requests among the lines, each answered. The
+/// server's lines are messages of the protocol.
 ///
 /// # Panics
 /// For a request without an answer, a server that ends, and bytes that are no message.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use shoal_mcp::{AnswerLimits, Options, RulesFor};
+use shoal_testkit::Random;
 
 use super::conversation;
 use super::sample::Sample;
@@ -29,40 +30,31 @@ const PIECES: [&str; 14] = [
 const ROUNDS: usize = 30;
 const MESSAGES: usize = 80;
 
-/// Numbers by chance, the same in each run.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
-        (self.0 >> 33) as usize % bound
-    }
-
-    fn message(&mut self, seeds: &[&str], id: usize) -> Vec<u8> {
-        let seed = seeds[self.below(seeds.len())].replace("\"id\":1,", &format!("\"id\":{id},"));
-        let mut bytes = seed.into_bytes();
-        for _ in 0..self.below(4) {
-            let place = self.below(bytes.len() + 1);
-            match self.below(5) {
-                0 => bytes.truncate(place.max(1)),
-                1 if place < bytes.len() => bytes[place] ^= 1 << self.below(8),
-                2 => {
-                    let piece = PIECES[self.below(PIECES.len())];
-                    bytes.splice(place..place, piece.bytes());
-                }
-                3 => {
-                    let end = (place + self.below(9)).min(bytes.len());
-                    bytes.drain(place..end);
-                }
-                _ => {
-                    let other = seeds[self.below(seeds.len())].as_bytes();
-                    let from = self.below(other.len());
-                    bytes.splice(place.., other[from..].iter().copied());
-                }
+/// A message made of `seeds`, changed up to three times.
+fn message(random: &mut Random, seeds: &[&str], id: usize) -> Vec<u8> {
+    let seed = random.pick(seeds).replace("\"id\":1,", &format!("\"id\":{id},"));
+    let mut bytes = seed.into_bytes();
+    for _ in 0..random.place(4) {
+        let place = random.place(bytes.len() + 1);
+        match random.place(5) {
+            0 => bytes.truncate(place.max(1)),
+            1 if place < bytes.len() => bytes[place] ^= 1 << random.place(8),
+            2 => {
+                let piece = random.pick(&PIECES);
+                bytes.splice(place..place, piece.bytes());
+            }
+            3 => {
+                let end = (place + random.place(9)).min(bytes.len());
+                bytes.drain(place..end);
+            }
+            _ => {
+                let other = random.pick(seeds).as_bytes();
+                let from = random.place(other.len());
+                bytes.splice(place.., other[from..].iter().copied());
             }
         }
-        bytes
     }
+    bytes
 }
 
 #[tokio::test]
@@ -71,12 +63,12 @@ async fn every_request_among_mutated_messages_is_answered() {
     let rules = sample.folder().join("rules.json");
     std::fs::write(&rules, r#"{"principals": {"ada": {"person": {"rows": "id = 1"}}}}"#).unwrap();
     let seeds: Vec<&str> = SEEDS.lines().collect();
-    let mut chance = Chance(11);
+    let mut random = Random::seeded(11);
     let mut answered = 0;
     for round in 0..ROUNDS {
         let mut lines = Vec::new();
         for id in 0..MESSAGES {
-            lines.extend(chance.message(&seeds, id));
+            lines.extend(message(&mut random, &seeds, id));
             lines.push(b'\n');
         }
         let principal = Some("ada".to_owned());

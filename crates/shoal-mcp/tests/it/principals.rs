@@ -91,6 +91,14 @@ impl Site {
         serve_http(self.options(is_writable), self.http()).await.unwrap()
     }
 
+    /// A server, and a client of each principal.
+    async fn served(&self, is_writable: bool) -> (HttpServer, Session, Session) {
+        let server = self.server(is_writable).await;
+        let ada = self.client(&server, "ada").await;
+        let bob = self.client(&server, "bob").await;
+        (server, ada, bob)
+    }
+
     async fn client(&self, server: &HttpServer, principal: &str) -> Session {
         let url = format!("http://{}/mcp", server.address());
         let token = self.token(Some(principal));
@@ -99,7 +107,7 @@ impl Site {
     }
 }
 
-/// All that a client is told by an answer or a refusal.
+/// The words of an answer or a refusal.
 async fn told(client: &Session, tool: &'static str, arguments: Json) -> String {
     let result = call(client, tool, arguments).await;
     format!("{:?} {:?} {}", result.is_error, result.structured_content, super::text(&result))
@@ -108,9 +116,7 @@ async fn told(client: &Session, tool: &'static str, arguments: Json) -> String {
 #[tokio::test]
 async fn each_request_is_answered_as_the_principal_of_its_token() {
     let site = Site::new();
-    let server = site.server(false).await;
-    let ada = site.client(&server, "ada").await;
-    let bob = site.client(&server, "bob").await;
+    let (server, ada, bob) = site.served(false).await;
     let count = json!({"sql": "SELECT count(*), min(id), max(id) FROM note"});
     for _ in 0..3 {
         let counted = object(call(&ada, "query", count.clone()).await);
@@ -146,9 +152,7 @@ async fn each_request_is_answered_as_the_principal_of_its_token() {
 #[tokio::test]
 async fn cursors_and_versions_are_of_one_principal() {
     let site = Site::new();
-    let server = site.server(false).await;
-    let ada = site.client(&server, "ada").await;
-    let bob = site.client(&server, "bob").await;
+    let (server, ada, bob) = site.served(false).await;
     let sql = json!({"sql": "SELECT id FROM note ORDER BY id", "rows": 3});
     let first = object(call(&ada, "query", sql.clone()).await);
     let cursor = json!({"cursor": first["next_cursor"], "rows": 2});
@@ -210,10 +214,16 @@ fn count() -> Json {
     json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
 }
 
-fn session_of(answer: &str) -> String {
+/// The name of a new session, past its first two messages.
+async fn session(server: &HttpServer, token: &str) -> String {
+    let (status, answer) = send(server, token, "", &begin()).await;
+    assert_eq!(status, 200, "{answer}");
     let mut lines = answer.lines();
     let line = lines.find(|line| line.to_ascii_lowercase().starts_with("mcp-session-id:")).unwrap();
-    line.split_once(':').unwrap().1.trim().to_owned()
+    let session = line.split_once(':').unwrap().1.trim().to_owned();
+    let begun = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(send(server, token, &session, &begun).await.0, 202);
+    session
 }
 
 #[tokio::test]
@@ -221,11 +231,7 @@ async fn a_session_is_its_owners() {
     let site = Site::new();
     let server = site.server(false).await;
     let (ada, bob) = (site.token(Some("ada")), site.token(Some("bob")));
-    let (status, answer) = send(&server, &ada, "", &begin()).await;
-    assert_eq!(status, 200, "{answer}");
-    let session = session_of(&answer);
-    let begun = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    assert_eq!(send(&server, &ada, &session, &begun).await.0, 202);
+    let session = session(&server, &ada).await;
     let (status, answer) = send(&server, &ada, &session, &count()).await;
     assert!(status == 200 && answer.contains("[[40]]"), "{answer}");
     // Whoever learnt the session's name neither asks in the session, nor reads along, nor ends it.
@@ -266,10 +272,7 @@ async fn a_revoked_token_is_refused_by_the_next_request() {
     let site = Site::new();
     let server = site.server(false).await;
     let (ada, bob) = (site.token(Some("ada")), site.token(Some("bob")));
-    let (_, answer) = send(&server, &ada, "", &begin()).await;
-    let session = session_of(&answer);
-    let begun = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    send(&server, &ada, &session, &begun).await;
+    let session = session(&server, &ada).await;
     assert_eq!(send(&server, &ada, &session, &count()).await.0, 200);
     site.revoke(&["ada"]);
     let (status, answer) = send(&server, &ada, &session, &count()).await;
@@ -299,9 +302,7 @@ async fn a_revoked_token_is_refused_by_the_next_request() {
 #[tokio::test]
 async fn principals_write_their_own_rows() {
     let site = Site::new();
-    let server = site.server(true).await;
-    let ada = site.client(&server, "ada").await;
-    let bob = site.client(&server, "bob").await;
+    let (server, ada, bob) = site.served(true).await;
     let write = |sql: &str| json!({"sql": sql});
     let done = object(call(&ada, "query", write("UPDATE note SET title = 'x'")).await);
     assert_eq!(done["changes"], 40);

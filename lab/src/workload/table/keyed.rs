@@ -23,7 +23,7 @@ pub(super) fn add<E: TableEngine>(bench: &mut Bench<E>) {
     open_seek_close(bench);
 }
 
-/// Name of a row of lookups, columns read, distinct rowids, and what the text ends with.
+/// Name of a row of lookups, columns read, distinct rowids, and the end of the row's text.
 type Lookups = (&'static str, &'static [usize], usize, &'static str);
 
 pub(super) const RANDOM_LOOKUP: Lookups =

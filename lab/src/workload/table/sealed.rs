@@ -10,7 +10,7 @@ use crate::engine::table::{Access, Fields};
 use crate::engine::{Miss, TableEngine};
 use crate::workload::{Bench, Family, Row, sampler};
 
-/// Files that fit into a cache of 16,384 pages, and files that do not.
+/// A file smaller than a cache of 16,384 pages, and a larger one.
 const SEALED_USERS: [Users; 2] = [Users::Core, Users::Generated { rows: 1_000_000, label: "1M" }];
 
 pub(super) fn add<E: TableEngine>(bench: &mut Bench<E>) {
