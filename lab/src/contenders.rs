@@ -75,7 +75,7 @@ impl Contenders {
         self.add(Family::Table, about, prepared(table::rows::<E>(), engine));
     }
 
-    /// Adds a table engine to the rows of sealed files: a sealing engine, or the same on plain files.
+    /// Adds a table engine to the rows of sealed files: a sealing engine, or it on plain files.
     pub fn sealed<E: TableEngine>(&mut self, engine: E) {
         let about = engine.about();
         self.add(Family::Seal, about, prepared(table::sealed_rows::<E>(), engine));

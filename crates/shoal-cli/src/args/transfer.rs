@@ -37,7 +37,8 @@ Examples:
   shoal import --sheet 2026 budget.xlsx app.db budget")]
 pub(crate) struct ImportArgs {
     /// Files of CSV, TSV, NDJSON, JSON, Parquet or Arrow, workbooks, SQLite databases, folders,
-    /// patterns, or - for stdin; then the database, created where missing; behind one FILE the table
+    /// patterns, or - for stdin; then the database, created where missing; behind one FILE the
+    /// table
     #[arg(value_name = "FILE... DB [TABLE]", required = true)]
     pub(crate) places: Vec<PathBuf>,
     /// The table that gets the rows of all files [default: the name of each file]
@@ -52,12 +53,12 @@ pub(crate) struct ImportArgs {
     /// Whether the first row names the columns
     #[arg(long, value_enum, default_value_t)]
     pub(crate) header: Header,
-    /// Types of columns: auto, text, or NAME=TYPE,... for some of them. TYPE is integer, real, text
-    /// or any. A virtual table takes the texts of a CSV file as texts but for these columns
+    /// Types of columns: auto, text, or NAME=TYPE,... for some of them. TYPE is integer, real,
+    /// text or any. A virtual table takes the texts of a CSV file as texts but for these columns
     #[arg(long, default_value = "auto")]
     pub(crate) types: String,
-    /// The sheet of a workbook to read; may be given several times [default: all visible sheets with
-    /// rows]
+    /// The sheet of a workbook to read; may be given several times [default: all visible sheets
+    /// with rows]
     #[arg(long = "sheet", value_name = "NAME")]
     pub(crate) sheets: Vec<String>,
     /// Commit every so many rows, so that an error keeps those before

@@ -30,8 +30,8 @@ pub(crate) struct NewKeyArgs {
     /// A file with the new passphrase or key [default: asks twice on a terminal, else reads stdin]
     #[arg(long, value_name = "FILE")]
     pub(crate) new_key_file: Option<PathBuf>,
-    /// A public key of shoal keys new: the database opens with the private key. May be given several
-    /// times, beside --new-key-file or instead of a passphrase
+    /// A public key of shoal keys new: the database opens with the private key. May be given
+    /// several times, beside --new-key-file or instead of a passphrase
     #[arg(long, value_name = "PUBLIC")]
     pub(crate) recipient: Vec<String>,
     /// Seconds that making the key of the passphrase should take on this machine; more memory

@@ -9,9 +9,9 @@
 //! | formulas | the last value, as stored |
 //! | errors, such as `#DIV/0!` | NULL, counted |
 //!
-//! `calamine`, the library for workbooks, trusts some lengths in a file, and runs in a process of its
-//! own ([`reader`]) with memory bounded by the length of the file; rows come through a pipe. At
-//! worst a damaged file ends the reading process, and the import with a sentence.
+//! `calamine`, the library for workbooks, trusts some lengths in a file, and runs in a process of
+//! its own ([`reader`]) with memory bounded by the length of the file; rows come through a pipe.
+//! At worst a damaged file ends the reading process, and the import with a sentence.
 
 pub(crate) mod reader;
 

@@ -1,5 +1,5 @@
-//! Known answers of the primitives of other programs' formats, through the formats' functions. Whole
-//! files are samples in `testdata/encrypted`; Ascon's vectors are beside its code.
+//! Known answers of the primitives of other programs' formats, through the formats' functions.
+//! Whole files are samples in `testdata/encrypted`; Ascon's vectors are beside its code.
 
 use super::aegis::Kind;
 use super::sqlcipher::{Hash, cbc_decrypt, cbc_encrypt};

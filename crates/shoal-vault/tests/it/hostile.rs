@@ -14,8 +14,8 @@ fn rounds() -> u64 {
     std::env::var("SHOAL_FORGED").ok().and_then(|text| text.parse().ok()).unwrap_or(800)
 }
 
-/// Bytes of pages 1 to 3 changed at random, mostly with corrected checksums: the owner of a key gets
-/// the rows, or an error; nothing panics, and no costs are paid for a stranger's page.
+/// Bytes of pages 1 to 3 changed at random, mostly with corrected checksums: the owner of a key
+/// gets the rows, or an error; nothing panics, and no costs are paid for a stranger's page.
 #[test]
 fn forged_headers_are_errors_or_change_nothing() {
     let (secret, recipient) = pair();

@@ -2,7 +2,7 @@
 //!
 //! Bounds: the memory of the process, by the length of the file (on systems with `RLIMIT_AS`);
 //! rows and columns as Excel has them; the bytes of one row, and of all rows by the file's length.
-//! Sheets of `.xlsx` and `.xlsb` pass cell by cell; sheets of `.xls` and `.ods` are in memory whole.
+//! Sheets of `.xlsx` and `.xlsb` pass cell by cell; those of `.xls` and `.ods` are in memory whole.
 
 use std::collections::BTreeMap;
 use std::fs::File;
