@@ -8,14 +8,16 @@ pub(crate) mod mcp;
 pub(crate) mod mine;
 pub(crate) mod password;
 pub(crate) mod serve;
+pub(crate) mod sql;
 pub(crate) mod token;
 pub(crate) mod transfer;
 pub(crate) mod vault;
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use sql::{RowFormat, SqlArgs};
 
 /// A local-first database: documents people edit offline, kept in a file anyone can query.
 ///
@@ -34,23 +36,6 @@ pub(crate) struct Cli {
     /// The verb.
     #[command(subcommand)]
     pub(crate) verb: Verb,
-}
-
-/// The command line with the omitted verb added: `shoal FILE` means `shoal sql FILE`. A first word
-/// other than a verb is a file when such a file exists, or when the word is written like a path.
-pub(crate) fn with_verb(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let mut words: Vec<OsString> = given.collect();
-    let is_file = |word: &OsString| {
-        let text = word.to_string_lossy();
-        let known = text.starts_with('-')
-            || text == "help"
-            || Cli::command().get_subcommands().any(|verb| verb.get_name() == text);
-        !known && (text == ":memory:" || text.contains(['.', '/']) || Path::new(word).is_file())
-    };
-    if words.get(1).is_some_and(is_file) {
-        words.insert(1, "sql".into());
-    }
-    words
 }
 
 /// The verbs.
@@ -136,76 +121,6 @@ Examples:
     Bench(Box<shoal_lab::BenchArguments>),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
-}
-
-/// `shoal sql`.
-#[derive(Debug, Args)]
-#[command(after_long_help = "\
-Without SQL, statements are read from stdin; on a terminal a shell starts. Statements that fail \
-are reported on stderr with their number, and those after them still run, unless --bail is given \
-or the SQL came as arguments. Ctrl-C stops the statement that is running, and a script with it. \
-ATTACH 'FILE' AS NAME reads another database beside this one.
-
-A line, or an argument, that begins with a dot is a command to the shell, most of them as in \
-sqlite3: .help lists them. What is typed is kept in $XDG_STATE_HOME/shoal/history, or in the file \
-that SHOAL_HISTORY names; empty, it names none. Long results go through SHOAL_PAGER, PAGER or \
-less. NO_COLOR switches colours off.
-
-Examples:
-  shoal sql music.db 'SELECT Name FROM Artist LIMIT 3'
-  shoal sql music.db --format json --param id=22 'SELECT * FROM Album WHERE ArtistId = :id'
-  shoal sql new.db < schema.sql
-  shoal music.db .tables '.schema Album'
-  shoal music.db '.mode box' 'SELECT * FROM Genre'
-  shoal sql music.db --as ada --rules rules.json 'SELECT * FROM Album'
-  shoal sql a.db \"ATTACH 'b.db' AS b; SELECT * FROM t EXCEPT SELECT * FROM b.t\"
-  shoal sql :memory:")]
-pub(crate) struct SqlArgs {
-    /// A SQLite database, or :memory:. A missing file is created by the first statement that writes
-    pub(crate) file: PathBuf,
-    /// Statements, separated by semicolons, and commands that begin with a dot
-    pub(crate) sql: Vec<String>,
-    /// How rows are printed [default: table on a terminal, list elsewhere]
-    #[arg(long, value_enum)]
-    pub(crate) format: Option<RowFormat>,
-    /// With json and ndjson: rows as arrays instead of objects
-    #[arg(long)]
-    pub(crate) arrays: bool,
-    /// Give a parameter its value: an integer, a real, NULL, x'HEX', 'TEXT', or plain text.
-    /// NAME may be a number for ?1, or a name with or without its sigil
-    #[arg(long = "param", value_name = "NAME=VALUE")]
-    pub(crate) params: Vec<String>,
-    /// Stop at the first statement that fails
-    #[arg(long)]
-    pub(crate) bail: bool,
-    /// Never write to the file
-    #[arg(long)]
-    pub(crate) read_only: bool,
-    /// Do not keep what is typed
-    #[arg(long)]
-    pub(crate) no_history: bool,
-    /// Read and write as this principal does, by the rules of --rules: to try rules, not to keep
-    /// anything from whoever has the file
-    #[arg(long = "as", value_name = "NAME", requires = "rules")]
-    pub(crate) principal: Option<String>,
-    /// The rules of --as, in JSON: docs/entitlements.md has an example
-    #[arg(long, value_name = "FILE", requires = "principal")]
-    pub(crate) rules: Option<PathBuf>,
-}
-
-/// How rows are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RowFormat {
-    /// Aligned columns under a heading
-    Table,
-    /// One JSON array a statement
-    Json,
-    /// One JSON value a row
-    Ndjson,
-    /// A heading, then one line a row, as RFC 4180 quotes them
-    Csv,
-    /// Values separated by |, one line a row, as sqlite3 prints them
-    List,
 }
 
 /// How a read verb answers.

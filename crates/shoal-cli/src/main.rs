@@ -30,7 +30,7 @@ use clap::Parser;
 use args::{Cli, Verb};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse_from(args::with_verb(std::env::args_os()));
+    let cli = Cli::parse_from(args::sql::with_verb(std::env::args_os()));
     let result = keys::take(&cli).and_then(|()| match &cli.verb {
         Verb::Sql(args) => verbs::sql::run(args),
         Verb::Cypher(args) => verbs::cypher::run(args),

@@ -383,7 +383,8 @@ impl Connection {
             Some(Hint::Direct) => {}
             None => match plans.wanted_shape(&schema) {
                 Some(shape) => {
-                    let of_shape = parse(&shape).ok().and_then(|parsed| {
+                    let of_shape = parse(&shape).ok().and_then(|mut parsed| {
+                        parsed.guard = plan.parsed.guard;
                         let compiled = compile(&schema, &parsed, &shape, txns, forced).ok()?;
                         Some(Plan::new(&shape, Arc::new(parsed), compiled, Arc::clone(&schema)))
                     });
@@ -1240,7 +1241,11 @@ fn refresh(
 ) -> Result<(), Error> {
     if !Arc::ptr_eq(&statement.plan.schema, schema) {
         let parsed = match statement.text_of_shape() {
-            Some(sql) => Arc::new(parse(sql)?),
+            Some(sql) => {
+                let mut parsed = parse(sql)?;
+                parsed.guard = statement.plan.parsed.guard;
+                Arc::new(parsed)
+            }
             None => Arc::clone(&statement.plan.parsed),
         };
         let compiled = compile(schema, &parsed, statement.sql(), txns, forced)?;

@@ -470,6 +470,12 @@ impl Store {
         &self.inner.path
     }
 
+    /// The file's absolute path, symbolic links followed when the store was opened; the name as
+    /// given for a store in memory.
+    pub fn real_path(&self) -> &Path {
+        &self.inner.real_path
+    }
+
     /// True when a write or fsync failed earlier: no more commits are taken.
     pub fn is_latched(&self) -> bool {
         self.inner.state().latched

@@ -10,6 +10,7 @@ mod query;
 pub(crate) mod real;
 mod sealed;
 mod search;
+mod texts;
 pub(crate) mod tpch;
 mod two_indexes;
 mod users;
@@ -37,6 +38,7 @@ pub(crate) fn rows<E: TableEngine>() -> Bench<E> {
     tpch::add(&mut bench);
     real::add(&mut bench);
     write::add(&mut bench);
+    texts::add(&mut bench);
     bulk::add(&mut bench);
     search::add(&mut bench);
     vectors::add(&mut bench);

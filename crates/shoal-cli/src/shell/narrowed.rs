@@ -67,6 +67,7 @@ pub(crate) fn run(
         failed: false,
     };
     super::interrupt::handle()?;
+    args.commands.iter().try_for_each(|text| session.run(text))?;
     if args.sql.is_empty() {
         session.lines(&mut io::stdin().lock())?;
     } else {

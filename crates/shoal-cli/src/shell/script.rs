@@ -1,23 +1,23 @@
 //! Statements and dot commands from a file or a pipe.
 
-use std::io::{BufRead, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 
 use shoal_sql::Statements;
 
 use super::session::Session;
 use crate::failure::Failure;
 
+/// Bytes read at once.
+const BUFFER: usize = 1 << 16;
+
 /// Most scripts reading each other, the outermost included.
 const DEPTH: usize = 25;
 
 /// Runs each statement once complete, so a script may be longer than memory and its writer may wait
-/// for answers. Outside of a statement a line beginning with a dot is a command; one beginning with
+/// for answers: rows are given out before the input is waited for. Outside of a statement a line beginning with a dot is a command; one beginning with
 /// `#` is a comment.
-pub(crate) fn run(
-    session: &mut Session,
-    mut input: impl BufRead,
-    name: &str,
-) -> Result<(), Failure> {
+pub(crate) fn run(session: &mut Session, input: impl Read, name: &str) -> Result<(), Failure> {
+    let mut input = BufReader::with_capacity(BUFFER, input);
     if session.depth >= DEPTH {
         return Err(Failure::at(name, format_args!("more than {DEPTH} scripts in each other")));
     }
@@ -27,11 +27,18 @@ pub(crate) fn run(
     ran
 }
 
-fn lines(session: &mut Session, input: &mut impl BufRead, name: &str) -> Result<(), Failure> {
+fn lines(
+    session: &mut Session,
+    input: &mut BufReader<impl Read>,
+    name: &str,
+) -> Result<(), Failure> {
     let mut pending = String::new();
     let mut line = Vec::new();
     while session.leaving.is_none() {
         line.clear();
+        if !input.buffer().contains(&b'\n') {
+            session.flush()?;
+        }
         if input.read_until(b'\n', &mut line).map_err(|error| Failure::at(name, error))? == 0 {
             return run_pending(session, &pending);
         }

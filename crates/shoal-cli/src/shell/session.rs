@@ -119,7 +119,7 @@ impl Session {
     }
 
     /// Runs statements, or a dot command for a `text` beginning with a dot. Failures are reported,
-    /// and the next statement runs unless `bail`.
+    /// and the next statement runs unless `bail`. Rows may wait in a buffer: [`Session::flush`].
     ///
     /// # Errors
     /// When stdout is closed, or with `bail` when something failed.
@@ -154,10 +154,17 @@ impl Session {
             self.once = 0;
             self.redirect(Output::stdout())?;
         }
+        Ok(())
+    }
+
+    /// Gives the rows printed so far to their reader: before anything is waited for.
+    pub(super) fn flush(&mut self) -> Result<(), Failure> {
         Ok(self.out.flush()?)
     }
 
     fn run_command(&mut self, line: &str, bail: bool) -> Result<(), Failure> {
+        // Commands may print past the buffer of rows.
+        self.out.flush()?;
         let ran = commands::run(self, line);
         self.out.flush()?;
         if let Err(failure) = ran {
@@ -267,8 +274,7 @@ impl Session {
         if self.settings.plans && !statement.is_plan() {
             self.print_plan(sql)?;
         }
-        let usage = Usage::now();
-        let start = Instant::now();
+        let clock = self.settings.timer.then(|| (Instant::now(), Usage::now()));
         let before = self.connection.total_changes();
         let mut rows = 0;
         let running = Running::begin(&self.connection);
@@ -282,13 +288,12 @@ impl Session {
         if counts_changes(sql) {
             self.changes = self.connection.total_changes() - before;
         }
-        let elapsed = start.elapsed().as_secs_f64();
-        let (user, system) = usage.since();
+        let taken = clock.map(|(start, usage)| (start.elapsed().as_secs_f64(), usage.since()));
         if self.settings.changes {
             let total = self.connection.total_changes();
             writeln!(self.out, "changes: {}   total_changes: {total}", self.changes)?;
         }
-        if self.settings.timer {
+        if let Some((elapsed, (user, system))) = taken {
             writeln!(self.out, "Run Time: real {elapsed:.3} user {user:.6} sys {system:.6}")?;
         }
         if self.settings.stats {

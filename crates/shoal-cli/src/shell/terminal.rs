@@ -35,6 +35,7 @@ pub(crate) fn run(session: &mut Session, history: bool) -> Result<(), Failure> {
     session.is_shell = true;
     let mut pending = String::new();
     while session.leaving.is_none() {
+        session.flush()?;
         if pending.is_empty() {
             if let Some(helper) = editor.helper_mut() {
                 helper.names = names(session);

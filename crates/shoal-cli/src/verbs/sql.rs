@@ -16,6 +16,12 @@ pub(crate) fn run(args: &SqlArgs) -> Result<(), Failure> {
     }
     let mut session = Session::open(args, format)?;
     interrupt::handle()?;
+    for command in &args.commands {
+        session.run(command, true)?;
+    }
+    if session.leaving.is_some() {
+        return session.end();
+    }
     if !args.sql.is_empty() {
         for text in &args.sql {
             session.run(text, true)?;
@@ -23,7 +29,7 @@ pub(crate) fn run(args: &SqlArgs) -> Result<(), Failure> {
                 break;
             }
         }
-    } else if io::stdin().is_terminal() {
+    } else if io::stdin().is_terminal() && !args.batch {
         terminal::run(&mut session, !args.no_history)?;
     } else {
         script::run(&mut session, io::stdin().lock(), "stdin")?;

@@ -24,19 +24,84 @@ fn tables() -> tempfile::TempDir {
     dir
 }
 
+/// True where the `sqlite3` installed here prints as the shell does.
+fn has_oracle(dir: &Path) -> bool {
+    let version = sqlite3(dir, &["--version"], b"").map(|told| told.ok()).unwrap_or_default();
+    let minor = version.split('.').nth(1).and_then(|minor| minor.parse().ok());
+    let is_known = minor.is_some_and(|minor| ORACLES.contains(&minor));
+    if !is_known {
+        println!("skipped: no sqlite3 command of a known version here: {version}");
+    }
+    is_known
+}
+
 /// Runs a script in both shells, where `sqlite3` is installed, and gives our output.
 #[track_caller]
 fn same(dir: &Path, file: &str, script: &str) -> String {
     let ours = shoal_with(dir, &["sql", file], script.as_bytes());
-    let version = sqlite3(dir, &["--version"], b"").map(|told| told.ok()).unwrap_or_default();
-    let minor = version.split('.').nth(1).and_then(|minor| minor.parse().ok());
-    if minor.is_some_and(|minor| ORACLES.contains(&minor)) {
+    if has_oracle(dir) {
         let theirs = sqlite3(dir, &[file], script.as_bytes()).unwrap();
         assert_eq!(ours.stdout, theirs.stdout, "{script}\n{}", ours.stderr);
-    } else {
-        println!("skipped: no sqlite3 command of a known version here: {version}");
     }
     ours.stdout
+}
+
+#[test]
+fn the_options_of_sqlite3_are_taken_as_sqlite3_takes_them() {
+    let dir = tables();
+    std::fs::write(dir.path().join("init.sql"), "SELECT 'first';").unwrap();
+    let query = "SELECT a, b FROM t ORDER BY a";
+    let options: &[&[&str]] = &[
+        &["-header", "-csv"],
+        &["--header", "--csv"],
+        &["-json"],
+        &["-box"],
+        &["-column"],
+        &["-header", "-column"],
+        &["-line"],
+        &["-list"],
+        &["-markdown"],
+        &["-table"],
+        &["-html"],
+        &["-quote"],
+        &["-tabs"],
+        &["-ascii"],
+        &["-box", "-noheader"],
+        &["-separator", "|'|"],
+        &["-separator", "\\t\""],
+        &["-nullvalue", "it's"],
+        &["-readonly", "-batch", "-bail"],
+        &["-echo"],
+        &["-cmd", ".mode csv", "-cmd", "SELECT 1"],
+        &["-init", "init.sql"],
+    ];
+    for given in options {
+        let arguments = [*given, &["t.db", query]].concat();
+        let ours = shoal(dir.path(), &[&["sql"], &arguments[..]].concat()).ok();
+        assert_eq!(ours, shoal(dir.path(), &arguments).ok(), "without its verb: {given:?}");
+        assert!(!ours.is_empty(), "{given:?}");
+        if has_oracle(dir.path()) {
+            assert_eq!(ours, sqlite3(dir.path(), &arguments, b"").unwrap().ok(), "{given:?}");
+        }
+    }
+    // A file that must not be written, the missing name of a file, and options of neither.
+    let refused = shoal(dir.path(), &["-readonly", "t.db", "DELETE FROM t"]);
+    assert_eq!(refused.code, 1, "{}", refused.stderr);
+    assert_eq!(shoal(dir.path(), &["sql", "-cmd", "SELECT 7"]).ok(), "7\n");
+    let unknown = shoal(dir.path(), &["sql", "-frob", "t.db"]);
+    assert!(unknown.code == 2 && unknown.stderr.contains("'--frob'"), "{}", unknown.stderr);
+}
+
+#[test]
+fn a_timeout_is_set_and_files_are_named_by_their_whole_paths() {
+    let dir = tables();
+    let script = ".timeout 1500\nPRAGMA busy_timeout;\nPRAGMA database_list;\n.databases\n";
+    let told = same(dir.path(), "t.db", script);
+    let whole = std::fs::canonicalize(dir.path().join("t.db")).unwrap();
+    let expected = format!("1500\n0|main|{0}\nmain: {0} r/w\n", whole.display());
+    assert_eq!(told, expected);
+    let misused = shoal(dir.path(), &["sql", "t.db", ".timeout soon"]);
+    assert!(misused.stderr.contains("usage: .timeout MS"), "{}", misused.stderr);
 }
 
 #[test]

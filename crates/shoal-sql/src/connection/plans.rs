@@ -14,12 +14,13 @@ use rustc_hash::{FxHashMap, FxHasher};
 use super::statement::Compiled;
 use crate::exec::pipeline::Memory;
 use crate::parse::{Parsed, Shape};
-use crate::plan::MadeAgain;
 use crate::plan::node::Node;
 use crate::plan::pipeline::{Access, PipelineStep};
+use crate::plan::{MadeAgain, Program};
 use crate::rows::Origin;
 use crate::schema::{Object, Schema};
 use crate::value::Value;
+use crate::write::RowsWritten;
 
 /// Most plans kept of either kind; the least recently used goes first.
 const PLANS_MAX: usize = 256;
@@ -79,13 +80,7 @@ impl Plan {
 
     /// True for a query by a rowid or the key of an index, and rows of other tables found so.
     fn is_small(&self) -> bool {
-        self.steps().is_some_and(|steps| {
-            steps.iter().all(|step| match &step.access {
-                Access::Rowid { .. } => true,
-                Access::Index(access) => access.is_by_equality(),
-                _ => false,
-            })
-        })
+        self.steps().is_some_and(|steps| steps.iter().all(is_small))
     }
 
     /// The steps of a query as one pipeline.
@@ -113,7 +108,7 @@ impl Plan {
 
     /// True where no literal could have led to another plan, or to one much better: rows by their
     /// rowids; rows by an index, unless an index is partial, with a condition for a literal to
-    /// meet.
+    /// meet; rows of `VALUES`.
     fn is_of_any_literal(&self) -> bool {
         let has_partial = |object: &Object| match object {
             Object::Table(table) => table.has_partial_index(),
@@ -121,8 +116,31 @@ impl Plan {
             _ => false,
         };
         let is_by_rowid = |step: &PipelineStep| matches!(step.access, Access::Rowid { .. });
-        let are_by_rowid = self.steps().is_some_and(|steps| steps.iter().all(is_by_rowid));
-        self.is_small() && (are_by_rowid || !self.schema.objects().iter().any(has_partial))
+        let is_of_any = |program: &Program| {
+            program.root.node.sources().is_some_and(|found| {
+                let steps = || found.iter().flat_map(|pipeline| &pipeline.levels);
+                steps().all(is_small)
+                    && (steps().all(is_by_rowid) || !self.schema.objects().iter().any(has_partial))
+            })
+        };
+        match &self.compiled {
+            Compiled::Query(program) => is_of_any(program),
+            Compiled::Write(plan) => match plan.rows_written() {
+                RowsWritten::Given => true,
+                RowsWritten::Found(program) => is_of_any(program),
+                RowsWritten::Other => false,
+            },
+            _ => false,
+        }
+    }
+}
+
+/// True for rows by a rowid or the key of an index.
+fn is_small(step: &PipelineStep) -> bool {
+    match &step.access {
+        Access::Rowid { .. } => true,
+        Access::Index(access) => access.is_by_equality(),
+        _ => false,
     }
 }
 

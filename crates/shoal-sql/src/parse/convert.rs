@@ -593,7 +593,7 @@ pub(super) fn number(text: &str, offset: usize) -> Result<Value, Error> {
         .ok_or_else(|| Error::meaning(format!("hex literal too big: {text}"), offset))
 }
 
-fn unhex(hex: &str) -> Vec<u8> {
+pub(super) fn unhex(hex: &str) -> Vec<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     hex.as_bytes()
         .chunks_exact(2)

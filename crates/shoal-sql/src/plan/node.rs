@@ -258,6 +258,34 @@ pub(crate) struct ProbeNode {
 }
 
 impl Node {
+    /// The pipelines that find all rows, whatever is made of them; `None` where rows come in
+    /// another way.
+    pub(crate) fn sources(&self) -> Option<Vec<&Pipeline>> {
+        let mut found = Vec::new();
+        self.find_sources(&mut found).then_some(found)
+    }
+
+    fn find_sources<'n>(&'n self, found: &mut Vec<&'n Pipeline>) -> bool {
+        match self {
+            Node::Pages(pages) => found.push(&pages.pipeline),
+            Node::Computed(computed) => found.push(&computed.scan.pipeline),
+            Node::Group(group) => match &group.source {
+                GroupSource::Pages(pipeline) => found.push(pipeline),
+                GroupSource::Columns { scan, .. } => found.push(&scan.pipeline),
+                GroupSource::Loops(_) => return false,
+            },
+            Node::Project(project) => return project.input.find_sources(found),
+            Node::Sort(sort) => return sort.input.find_sources(found),
+            Node::Distinct(distinct) => return distinct.input.find_sources(found),
+            Node::Limit(limit) => return limit.input.find_sources(found),
+            Node::Compound(compound) => {
+                return compound.parts().all(|part| part.node.find_sources(found));
+            }
+            _ => return false,
+        }
+        true
+    }
+
     /// The node whose rows are the same in any order, where nothing but their order is asked of the
     /// topmost one.
     pub(crate) fn unordered(&self) -> &Node {

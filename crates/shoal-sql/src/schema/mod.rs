@@ -15,6 +15,7 @@ mod table;
 mod txns;
 mod virtual_table;
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
@@ -46,7 +47,7 @@ pub struct Schema {
     cookie: u32,
     /// Encoding of the file's text, other than UTF-8.
     utf16: Option<ByteOrder>,
-    /// The file's path; empty for one in memory.
+    /// The file's absolute path; empty for one in memory.
     file: String,
     settings: Settings,
     flags: Flags,
@@ -319,11 +320,12 @@ impl Schema {
     fn empty(file: &FileOf<'_>) -> Schema {
         let FileOf { txn, store, database } = *file;
         let utf16 = txn.utf16();
-        let path = store.path().to_string_lossy();
+        let is_in_memory = store.path() == Path::new(":memory:");
+        let path = store.real_path().to_string_lossy();
         let mut schema = Schema {
             cookie: txn.schema_cookie(),
             utf16,
-            file: if path == ":memory:" { String::new() } else { path.into_owned() },
+            file: if is_in_memory { String::new() } else { path.into_owned() },
             settings: Settings::of(store),
             ..Schema::default()
         };

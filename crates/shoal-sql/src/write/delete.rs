@@ -13,7 +13,7 @@ use super::rows;
 use super::target::{Target, writable};
 use super::triggers::{Firing, Within, fire};
 use super::virtual_table::VirtualTarget;
-use super::{Context, Done, Failure};
+use super::{Context, Done, Failure, RowsWritten};
 use crate::Error;
 use crate::parse::ast::{Delete, Indexed, ObjectName, TriggerEvent};
 use crate::resolve::Around;
@@ -131,6 +131,14 @@ pub(crate) fn prepare_drop(
 }
 
 impl DeletePlan {
+    /// What is known of the rows before the statement runs.
+    pub(super) fn rows_written(&self) -> RowsWritten<'_> {
+        match self.keys.as_ref() {
+            Some(keys) if self.into.is_none() => RowsWritten::Found(keys.program()),
+            _ => RowsWritten::Other,
+        }
+    }
+
     /// The changer of the rows.
     pub(super) fn changer(&self) -> &Changer {
         &self.changer

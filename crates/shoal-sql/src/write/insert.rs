@@ -13,7 +13,7 @@ use super::target::writable;
 use super::triggers::{Firing, Within, fire};
 use super::upsert::{self, Upserts};
 use super::virtual_table::VirtualTarget;
-use super::{Context, Done, Failure};
+use super::{Context, Done, Failure, RowsWritten};
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::ast::{
@@ -296,6 +296,14 @@ impl InsertPlan {
     /// The changer of the table's rows.
     pub(super) fn inserter(&self) -> &Inserter {
         &self.inserter
+    }
+
+    /// What is known of the rows before the statement runs.
+    pub(super) fn rows_written(&self) -> RowsWritten<'_> {
+        match &self.source {
+            Source::Rows(_) if self.inserter.into.is_none() => RowsWritten::Given,
+            _ => RowsWritten::Other,
+        }
     }
 
     /// The values of a source of one row, constants and parameters.

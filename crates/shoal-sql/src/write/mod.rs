@@ -59,6 +59,7 @@ use crate::error::Raise;
 use crate::kept::{KeptReads, RowKeeper};
 use crate::parse::Parsed;
 use crate::parse::ast::{Conflict, DropKind, Stmt};
+use crate::plan::Program;
 use crate::resolve::Around;
 use crate::schema::{Schema, Snapshot, Txns, VirtualWriters};
 use crate::session::Session;
@@ -104,7 +105,28 @@ enum Kind {
     Nothing,
 }
 
+/// What a plan knows of its rows before it runs.
+pub(crate) enum RowsWritten<'p> {
+    /// The statement's own values.
+    Given,
+    /// The rows that a query finds.
+    Found(&'p Program),
+    /// Neither, or rows of kept, virtual and other tables, whose writers look at the statement.
+    Other,
+}
+
 impl Plan {
+    /// What is known of the rows written.
+    pub(crate) fn rows_written(&self) -> RowsWritten<'_> {
+        match &self.kind {
+            _ if self.is_kept => RowsWritten::Other,
+            Kind::Insert(plan) => plan.rows_written(),
+            Kind::Update(plan) => plan.rows_written(),
+            Kind::Delete(plan) => plan.rows_written(),
+            _ => RowsWritten::Other,
+        }
+    }
+
     /// The number of the database written to.
     pub(crate) fn home(&self) -> usize {
         self.home

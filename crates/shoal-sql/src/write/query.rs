@@ -30,6 +30,11 @@ pub(crate) struct RowQuery {
 }
 
 impl RowQuery {
+    /// The plan.
+    pub(crate) fn program(&self) -> &Program {
+        &self.program
+    }
+
     /// Resolves and plans a query.
     ///
     /// # Errors

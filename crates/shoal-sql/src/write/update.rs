@@ -15,7 +15,7 @@ use super::sets::Sets;
 use super::target::{Target, authorize_update, is_view, writable};
 use super::triggers::{Within, fire};
 use super::virtual_table::VirtualTarget;
-use super::{Context, Done, Failure};
+use super::{Context, Done, Failure, RowsWritten};
 use crate::Error;
 use crate::parse::ast::{From, ResultColumn, TableRef, TableRefKind, TriggerEvent, Update};
 use crate::resolve::{Around, GivenRow};
@@ -181,6 +181,14 @@ fn named_again<'f>(from: &'f From, name: &str) -> Option<&'f str> {
 }
 
 impl UpdatePlan {
+    /// What is known of the rows before the statement runs.
+    pub(super) fn rows_written(&self) -> RowsWritten<'_> {
+        match Some(&self.query) {
+            Some(keys) if self.into.is_none() => RowsWritten::Found(keys.program()),
+            _ => RowsWritten::Other,
+        }
+    }
+
     /// The `RETURNING` clause.
     pub(crate) fn returning(&self) -> Option<&Returning> {
         self.returning.as_ref()

@@ -1,7 +1,7 @@
 //! Commands about files, other programs, and leaving.
 
 use std::fs::File;
-use std::io::{BufReader, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command as Program, Stdio};
 
@@ -125,7 +125,7 @@ pub(super) fn read(
     };
     let Some(program) = name.strip_prefix('|') else {
         let file = File::open(&name).map_err(|error| Failure::at(&name, error))?;
-        return script::run(session, BufReader::new(file), &name);
+        return script::run(session, file, &name);
     };
     let failed = |error| Failure::at(program, error);
     let mut child = Program::new("sh")
@@ -135,7 +135,7 @@ pub(super) fn read(
         .spawn()
         .map_err(failed)?;
     let stdout = child.stdout.take().expect("its stdout is a pipe, as asked above");
-    let ran = script::run(session, BufReader::new(stdout), &name);
+    let ran = script::run(session, stdout, &name);
     child.wait().map_err(failed)?;
     ran
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use super::Command;
 use crate::failure::Failure;
+use crate::query::rows;
 use crate::rows::c_string;
 use crate::rows::style::{MODES, Mode, Style};
 use crate::shell::session::Session;
@@ -239,6 +240,21 @@ pub(super) fn stats(
         return Ok(session.print_stats(0)?);
     }
     session.settings.stats = switch(command, words)?;
+    Ok(())
+}
+
+/// `.timeout MS`
+pub(super) fn timeout(
+    session: &mut Session,
+    command: &Command,
+    words: &[&str],
+) -> Result<(), Failure> {
+    let milliseconds = match words {
+        [number] => number.parse::<u32>().map_err(|_| command.misused())?,
+        _ => return Err(command.misused()),
+    };
+    let pragma = format!("PRAGMA busy_timeout = {milliseconds}");
+    rows(&mut session.connection, &pragma, &[]).map_err(Failure::new)?;
     Ok(())
 }
 
