@@ -12,7 +12,7 @@ use super::select::classes_under;
 use super::tree::{Expr, ROWID};
 use crate::Error;
 use crate::parse::ast;
-use crate::schema::{Schema, Table};
+use crate::schema::{NarrowedTable, Schema, Table};
 use crate::value::Affinity;
 
 /// A row whose columns are parameters: one per column of its table, then the rowid.
@@ -34,6 +34,18 @@ impl<'a> GivenRow<'a> {
             column.expr = Expr::Parameter(first + place);
         }
         GivenRow { table, first, named_only: false, plain: false }
+    }
+
+    /// A row of a narrowed table: hidden columns and a hidden rowid have parameters without a name.
+    pub(crate) fn visible(table: &'a NarrowedTable, name: &str, first: usize) -> GivenRow<'a> {
+        let mut row = GivenRow::new(&table.table, name, first);
+        for (place, column) in row.table.columns.iter_mut().enumerate() {
+            if !table.columns.iter().any(|shown| shown.column == place) {
+                column.name = key_name(place);
+            }
+        }
+        row.table.rowid = row.table.rowid.filter(|_| table.shows_rowid);
+        row
     }
 
     /// The same row, with columns only reached by its name.

@@ -104,7 +104,15 @@ impl Changer {
         around: Around<'_>,
     ) -> Result<(), Error> {
         let Some(narrowed) = &target.narrowed else { return Ok(()) };
-        let is_other = |check: &UniqueCheck| check.resolution != Conflict::Abort;
+        let table = &*target.table;
+        let own = |unique: Unique| match unique {
+            Unique::Key => table.key_conflict,
+            Unique::Index(place) => table.indexes[place].conflict,
+        };
+        // A clause of the statement meets rows in sight alone.
+        let is_other = |check: &UniqueCheck| {
+            own(check.unique).is_some_and(|conflict| conflict != Conflict::Abort)
+        };
         if event != TriggerEvent::Delete && self.unique.iter().any(is_other) {
             return Err(narrowed::refused(narrowed, "its constraints replace or leave out rows"));
         }
@@ -115,8 +123,26 @@ impl Changer {
     /// A failure of storing a row, without names and values hidden from the principal.
     pub(crate) fn veiled(&self, failure: Failure) -> Failure {
         match &self.narrowed {
-            Some(narrowed) => Failure { error: narrowed.veiled(failure.error), ..failure },
-            None => failure,
+            Some(narrowed) if !failure.is_in_sight => {
+                Failure { error: narrowed.veiled(failure.error), ..failure }
+            }
+            _ => failure,
+        }
+    }
+
+    /// True where a row in the way of a new one is in the sight of the principal, by a key in
+    /// sight: any other row is as good as none for a clause of the statement.
+    fn is_in_sight(
+        &self,
+        context: &mut Context<'_>,
+        unique: Unique,
+        key: &RowKey,
+    ) -> Result<bool, Error> {
+        let Some(narrowed) = &self.narrowed else { return Ok(true) };
+        let is_told = narrowed.tells_key(&self.rows.table, unique);
+        match self.read(context, key)? {
+            Some(other) if is_told => narrowed.is_visible(context, &other),
+            _ => Ok(false),
         }
     }
 
@@ -208,6 +234,12 @@ impl Changer {
         let mut fired = false;
         for check in &self.unique {
             let Some(key) = self.other(context, check.unique, row, replacing)? else { continue };
+            let is_passing = check.clause.is_some() || check.resolution == Conflict::Ignore;
+            if is_passing && !self.is_in_sight(context, check.unique, &key)? {
+                // A hidden row in the way fails the statement as without the clause.
+                let place = check.unique.place(&self.rows.table);
+                return Err(failure(check.unique.kind(&self.rows.table), place, None));
+            }
             if let Some(clause) = check.clause {
                 return Ok(Verdict::Update(clause, key));
             }

@@ -251,7 +251,8 @@ pub(crate) fn failure(
         None | Some(Conflict::Replace) => Conflict::Abort,
         Some(resolution) => resolution,
     };
-    Failure { error: Error::Constraint { constraint, place }, resolution, done: Done::default() }
+    let error = Error::Constraint { constraint, place };
+    Failure { error, resolution, done: Done::default(), is_in_sight: false }
 }
 
 /// True when a strict table's row has values of its columns' types alone.

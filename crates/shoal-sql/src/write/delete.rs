@@ -46,9 +46,6 @@ pub(crate) fn prepare(
 ) -> Result<DeletePlan, Error> {
     let schema = within.schema;
     let target = writable(within, &delete.table, TriggerEvent::Delete, around)?;
-    if target.narrowed.is_some() {
-        narrowed::check_returning(delete.returning.as_deref())?;
-    }
     let around = Around { with: delete.with.as_ref(), ..around };
     let conflict = within.conflict;
     // Before the triggers, whose faults count only where nothing else is wrong.
@@ -74,7 +71,7 @@ pub(crate) fn prepare(
     let mut keys = is_selective.then(find).transpose()?;
     let firing = within.firing(&target, TriggerEvent::Delete, &[], conflict)?;
     let columns = delete.returning.as_deref();
-    let returning = Returning::compile(within, &target.table, &delete.table, columns, around)?;
+    let returning = Returning::compile(within, &target, &delete.table, columns, around)?;
     let is_whole = delete.filter.is_none()
         && firing.is_empty()
         && returning.is_none()

@@ -115,7 +115,7 @@ pub(crate) fn prepare(
     let target = writable(within, &insert.table, TriggerEvent::Insert, around)?;
     let table = Arc::clone(&target.table);
     if let Some(narrowed) = &target.narrowed {
-        narrowed::check_insert(narrowed, insert)?;
+        narrowed::check_insert(schema, narrowed, insert)?;
     }
     let around = Around { with: insert.with.as_ref(), ..around };
     // Names before the source, widths after it: the order in which SQLite complains.
@@ -171,7 +171,7 @@ pub(crate) fn prepare(
         into,
         references,
         upserts: Upserts::compile(within, &target, insert, around)?,
-        returning: Returning::compile(within, &table, &insert.table, columns, around)?,
+        returning: Returning::compile(within, &target, &insert.table, columns, around)?,
         firing,
     };
     let place = |wanted: Target| targets.iter().position(|target| *target == wanted);
@@ -561,7 +561,8 @@ impl Inserter {
         self.references.enter(context, row)?;
         let records = &mut context.state.scratch.records;
         changer.rows.insert(context.transaction, row, context.session, records)?;
-        if !table.without_rowid && (self.returning.is_some() || self.firing.fires_after()) {
+        let is_read = self.returning.is_some() && changer.shows_rowid();
+        if !table.without_rowid && (is_read || self.firing.fires_after()) {
             let session = context.session;
             session.set_counts(Counts {
                 changes: session.changes(),

@@ -330,9 +330,17 @@ pub(crate) struct Failure {
     /// What stays done all the same: rows changed before `Fail`, and the last rowid, which SQLite
     /// remembers even of rows that were taken back.
     pub(crate) done: Done,
+    /// True for an error of the statement's own expressions over values in sight: under rules told
+    /// in its own words.
+    pub(crate) is_in_sight: bool,
 }
 
 impl Failure {
+    /// The failure of expressions that a statement has over values in sight.
+    fn in_sight(error: Error) -> Failure {
+        Failure { is_in_sight: true, ..Failure::from(error) }
+    }
+
     /// The failure of a program behind the change of a row; the change counts under `OR FAIL`.
     fn of_changed_row(mut self) -> Failure {
         self.done.changes = u64::from(self.resolution == Conflict::Fail);
@@ -356,7 +364,7 @@ impl From<Error> for Failure {
             Error::Raised { raise: Raise::Rollback, .. } => Conflict::Rollback,
             _ => Conflict::Abort,
         };
-        Failure { error, resolution, done: Done::default() }
+        Failure { error, resolution, done: Done::default(), is_in_sight: false }
     }
 }
 

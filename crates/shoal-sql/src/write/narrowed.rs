@@ -13,13 +13,15 @@ use super::insert::is_rowid_name;
 use super::query::RowQuery;
 use super::row::Row;
 use super::target::Target;
+use super::upsert::without_collation;
 use crate::Error;
 use crate::error::{ConstraintKind, NameKind};
 use crate::parse::ast::{
-    Conflict, Expr, ExprKind, Insert, Name, ResultColumn, TriggerEvent, Update,
+    Conflict, Expr, ExprKind, Insert, Name, ResultColumn, TriggerEvent, Update, Upsert,
+    UpsertAction,
 };
 use crate::resolve::{Around, GivenRow};
-use crate::schema::{MAIN, NarrowedTable, Object, Schema, Writable};
+use crate::schema::{MAIN, NarrowedTable, Object, Schema, Table, Writable};
 use crate::value::Value;
 
 /// The bounds of a principal's changes of one table.
@@ -103,12 +105,13 @@ pub(crate) fn refuse(
 ///
 /// # Errors
 /// [`Error::Denied`]; [`Error::Name`] for a hidden column.
-pub(crate) fn check_insert(table: &NarrowedTable, insert: &Insert) -> Result<(), Error> {
+pub(crate) fn check_insert(
+    schema: &Schema,
+    table: &NarrowedTable,
+    insert: &Insert,
+) -> Result<(), Error> {
     check_conflict("INSERT", insert.conflict)?;
-    if !insert.upserts.is_empty() {
-        return Err(denied("ON CONFLICT is not for a narrowed connection".to_owned()));
-    }
-    check_returning(insert.returning.as_deref())?;
+    insert.upserts.iter().try_for_each(|upsert| check_upsert(schema, table, upsert))?;
     let Some(granted) = &table.inserts else { return Ok(()) };
     let Some(names) = &insert.columns else {
         if matches!(insert.source, crate::parse::ast::InsertSource::DefaultValues) {
@@ -142,11 +145,53 @@ pub(crate) fn check_update(table: &NarrowedTable, update: &Update) -> Result<(),
     if update.at.is_some() {
         return Err(denied("AT is not for a narrowed connection".to_owned()));
     }
-    check_returning(update.returning.as_deref())?;
+    check_sets(table, &update.sets)
+}
+
+/// Refuses values for columns without a grant to update them.
+fn check_sets(table: &NarrowedTable, sets: &[(Vec<Name>, Expr)]) -> Result<(), Error> {
     let Some(granted) = &table.updates else { return Ok(()) };
     let unknown = |name: &Name| Error::no_such(NameKind::Column, &name.text, name.offset);
-    let mut names = update.sets.iter().flat_map(|(names, _)| names);
+    let mut names = sets.iter().flat_map(|(names, _)| names);
     names.try_for_each(|name| check_column("UPDATE of", table, granted, name, &unknown))
+}
+
+/// Refuses an `ON CONFLICT` about anything but visible columns, and an update without a grant. Only
+/// rows in sight are met by the clause ([`NarrowedWrites::is_visible`]).
+fn check_upsert(schema: &Schema, table: &NarrowedTable, upsert: &Upsert) -> Result<(), Error> {
+    if let Some((columns, filter)) = &upsert.target {
+        if filter.is_some() {
+            let message = "ON CONFLICT under rules names columns, without WHERE behind them";
+            return Err(denied(message.to_owned()));
+        }
+        for term in columns {
+            let ExprKind::Column { table: None, column, .. } = &without_collation(&term.expr).kind
+            else {
+                let message = "ON CONFLICT under rules names columns, and no expressions";
+                return Err(denied(message.to_owned()));
+            };
+            let base = &*table.table;
+            let is_rowid = table.shows_rowid
+                && base.column_index(&column.text).is_none()
+                && is_rowid_name(column);
+            match table.visible_column(&column.text) {
+                Some(known) if !table.shows(known) => {
+                    return Err(denied(format!("ON CONFLICT of {} is masked", column.text)));
+                }
+                None if !is_rowid => {
+                    return Err(Error::no_such(NameKind::Column, &column.text, column.offset));
+                }
+                _ => {}
+            }
+        }
+    }
+    match &upsert.action {
+        UpsertAction::Nothing => Ok(()),
+        UpsertAction::Update { sets, .. } => {
+            refuse(schema, table, TriggerEvent::Update)?;
+            check_sets(table, sets)
+        }
+    }
 }
 
 fn check_conflict(what: &str, conflict: Option<Conflict>) -> Result<(), Error> {
@@ -158,19 +203,6 @@ fn check_conflict(what: &str, conflict: Option<Conflict>) -> Result<(), Error> {
         Some(Conflict::Replace) => "REPLACE",
     };
     Err(denied(format!("{what} OR {word} is not for a narrowed connection")))
-}
-
-/// Refuses a `RETURNING`: the clause reads hidden columns, too.
-///
-/// # Errors
-/// [`Error::Denied`].
-pub(crate) fn check_returning(columns: Option<&[ResultColumn]>) -> Result<(), Error> {
-    match columns {
-        None => Ok(()),
-        Some(_) => Err(denied(
-            "RETURNING is not for a narrowed connection: a query reads what was written".to_owned(),
-        )),
-    }
 }
 
 fn ungranted(what: &str, table: &NarrowedTable, column: &str) -> Error {
@@ -212,25 +244,12 @@ impl NarrowedWrites {
         constraints: &Constraints,
         around: Around<'_>,
     ) -> Result<NarrowedWrites, Error> {
-        let narrowing = schema.narrowing().expect("a narrowed table is in a narrowed schema");
-        let base = &*table.table;
-        let compiled = |predicate: &Expr| {
-            let row = GivenRow::new(base, &base.name, around.next);
-            let within = Around {
-                rows: std::slice::from_ref(&row),
-                with: None,
-                home: Some(MAIN),
-                next: row.end(),
-                principal: Some(&table.principal),
-                finds_keys: false,
-                ..around
-            };
-            let one = Expr { kind: ExprKind::Literal(Value::Int(1)), offset: 0 };
-            let one = ResultColumn::Expr { expr: one, alias: None, text: String::new() };
-            RowQuery::of_exprs(&narrowing.whole, vec![one], Some(predicate.clone()), within)
-                .map_err(|_| refused(table, "its rule does not fit the table as it is now"))
-        };
-        let check = table.rows.as_deref().map(compiled).transpose()?;
+        let one = || Expr { kind: ExprKind::Literal(Value::Int(1)), offset: 0 };
+        let check = table
+            .rows
+            .as_deref()
+            .map(|predicate| of_rule(schema, table, vec![one()], Some(predicate.clone()), around));
+        let check = check.transpose()?;
         let told = told(table, constraints);
         let (table, tells_all) = (Arc::clone(table), table.shows_all());
         Ok(NarrowedWrites { table, check, told, tells_all })
@@ -241,21 +260,38 @@ impl NarrowedWrites {
         self.table.shows_rowid
     }
 
+    /// True for a row that meets the predicate.
+    ///
+    /// # Errors
+    /// Those of reading the tables of the predicate.
+    pub(super) fn is_visible(&self, context: &mut Context<'_>, row: &Row) -> Result<bool, Error> {
+        let Some(check) = &self.check else { return Ok(true) };
+        let mut parameters = context.parameters.to_vec();
+        row.push_parameters(&mut parameters);
+        Ok(check.first(context, &parameters)?.is_some())
+    }
+
     /// Refuses a converted row outside the predicate.
     ///
     /// # Errors
     /// [`Error::Denied`].
     pub(super) fn check(&self, context: &mut Context<'_>, row: &Row) -> Result<(), Error> {
-        let Some(check) = &self.check else { return Ok(()) };
-        let mut parameters = context.parameters.to_vec();
-        row.push_parameters(&mut parameters);
-        match check.first(context, &parameters)? {
-            Some(_) => Ok(()),
-            None => Err(denied(format!(
+        match self.is_visible(context, row)? {
+            true => Ok(()),
+            false => Err(denied(format!(
                 "the rule of {} does not grant a row of these values",
                 self.table.name()
             ))),
         }
+    }
+
+    /// True for a key of all rows over columns visible as stored.
+    pub(super) fn tells_key(&self, base: &Table, unique: Unique) -> bool {
+        let is_partial = match unique {
+            Unique::Key => false,
+            Unique::Index(place) => base.indexes[place].is_partial(),
+        };
+        !is_partial && self.told.contains(&(unique.kind(base), unique.place(base)))
     }
 
     /// An error of storing a row, without hidden names and values.
@@ -283,6 +319,88 @@ impl NarrowedWrites {
             true => error,
             false => refused(&self.table, "a constraint on columns that are not granted fails"),
         }
+    }
+}
+
+/// A query of expressions of a rule over a row at hand: by the names of the whole schema.
+fn of_rule(
+    schema: &Schema,
+    table: &NarrowedTable,
+    exprs: Vec<Expr>,
+    predicate: Option<Expr>,
+    around: Around<'_>,
+) -> Result<RowQuery, Error> {
+    let narrowing = schema.narrowing().expect("a narrowed table is in a narrowed schema");
+    let base = &*table.table;
+    let row = GivenRow::new(base, &base.name, around.next);
+    let within = Around {
+        rows: std::slice::from_ref(&row),
+        with: None,
+        home: Some(MAIN),
+        next: row.end(),
+        principal: Some(&table.principal),
+        finds_keys: false,
+        ..around
+    };
+    let column = |expr| ResultColumn::Expr { expr, alias: None, text: String::new() };
+    let exprs = exprs.into_iter().map(column).collect();
+    RowQuery::of_exprs(&narrowing.whole, exprs, predicate, within)
+        .map_err(|_| refused(table, "its rule does not fit the table as it is now"))
+}
+
+/// Rows as a principal sees them, for expressions of a statement over a row at hand: masks in the
+/// place of values, NULLs in the place of hidden columns, whose names mean nothing.
+#[derive(Debug)]
+pub(crate) struct ShownRow {
+    table: Arc<NarrowedTable>,
+    /// Gives the masks' values, in the order of the visible columns.
+    masks: Option<RowQuery>,
+}
+
+impl ShownRow {
+    /// Compiles the masks of a table's rule.
+    ///
+    /// # Errors
+    /// [`Error::Denied`] for a rule made for another schema.
+    pub(super) fn new(
+        schema: &Schema,
+        table: &Arc<NarrowedTable>,
+        around: Around<'_>,
+    ) -> Result<ShownRow, Error> {
+        let masks = table.columns.iter().filter_map(|shown| shown.mask.as_deref().cloned());
+        let masks: Vec<Expr> = masks.collect();
+        let masks = match masks.is_empty() {
+            true => None,
+            false => Some(of_rule(schema, table, masks, None, around)?),
+        };
+        Ok(ShownRow { table: Arc::clone(table), masks })
+    }
+
+    /// The row in sight.
+    ///
+    /// # Errors
+    /// Errors of the masks.
+    pub(super) fn of(&self, context: &mut Context<'_>, row: &Row) -> Result<Row, Error> {
+        let mut masks = Vec::new();
+        if let Some(query) = &self.masks {
+            let mut parameters = context.parameters.to_vec();
+            row.push_parameters(&mut parameters);
+            masks = query.first(context, &parameters)?.unwrap_or_default();
+        }
+        let mut masks = masks.into_iter();
+        let rowid = if self.table.shows_rowid { row.rowid } else { 0 };
+        let mut shown = Row { rowid, values: vec![Value::Null; row.values.len()] };
+        for known in &self.table.columns {
+            let place = known.column;
+            shown.values[place] = match &known.mask {
+                None => row.values[place].clone(),
+                Some(_) => {
+                    let mask = masks.next().unwrap_or_default();
+                    self.table.table.columns[place].affinity.apply(mask)
+                }
+            };
+        }
+        Ok(shown)
     }
 }
 

@@ -98,7 +98,7 @@ impl Violations {
 /// `FOREIGN KEY constraint failed`, whatever the `OR` clause.
 pub(crate) fn failed() -> Failure {
     let error = Error::Constraint { constraint: ConstraintKind::ForeignKey, place: String::new() };
-    Failure { error, resolution: Conflict::Abort, done: Done::default() }
+    Failure { error, resolution: Conflict::Abort, done: Done::default(), is_in_sight: false }
 }
 
 /// A kind of change of a table's rows.

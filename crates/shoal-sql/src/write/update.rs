@@ -137,7 +137,7 @@ pub(crate) fn prepare(
     let named = (0..target.table.columns.len()).map(|column| sets.changes(&target.table, column));
     let named = named.collect();
     let into = target.virtual_table.clone().map(|table| VirtualTarget { table, named, conflict });
-    let returning = Returning::compile(within, &target.table, &update.table, columns, around)?;
+    let returning = Returning::compile(within, &target, &update.table, columns, around)?;
     let joins = update.from.is_some();
     let updater = Updater { changer, sets, firing, references };
     let is_view = target.view.is_some();

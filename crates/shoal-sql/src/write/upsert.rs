@@ -3,6 +3,7 @@
 use super::change::{Changer, Clause, Updater};
 use super::constraints::Unique;
 use super::insert::is_rowid_name;
+use super::narrowed::ShownRow;
 use super::query::RowQuery;
 use super::returning::Returning;
 use super::row::{Row, RowKey};
@@ -37,6 +38,8 @@ struct Update {
     updater: Updater,
     /// The new values, where the condition holds, over the row that is there and `excluded`.
     query: RowQuery,
+    /// The form of both rows under rules.
+    shown: Option<ShownRow>,
 }
 
 /// What the clauses are about.
@@ -149,7 +152,8 @@ fn same_collation(expr: &Expr, known: &Result<Collation, String>) -> bool {
     }
 }
 
-fn without_collation(expr: &Expr) -> &Expr {
+/// An expression without `COLLATE` behind it.
+pub(super) fn without_collation(expr: &Expr) -> &Expr {
     match &expr.kind {
         ExprKind::Collate { expr, .. } => without_collation(expr),
         _ => expr,
@@ -175,8 +179,12 @@ impl Upserts {
                 out.push(None);
                 continue;
             };
-            let own = GivenRow::new(table, &name.text, around.next);
-            let excluded = GivenRow::new(table, "excluded", own.end()).by_name_only();
+            let given = |name: &str, first: usize| match &target.narrowed {
+                None => GivenRow::new(table, name, first),
+                Some(narrowed) => GivenRow::visible(narrowed, name, first),
+            };
+            let own = given(&name.text, around.next);
+            let excluded = given("excluded", own.end()).by_name_only();
             let next = excluded.end();
             let mut rows = vec![own, excluded];
             rows.extend(around.rows.iter().cloned());
@@ -192,6 +200,7 @@ impl Upserts {
             let conflict = Some(Conflict::Abort);
             let names: Vec<&str> = sets.names.iter().map(String::as_str).collect();
             let mut changer = Changer::new(within, target, conflict, &[])?;
+            changer.narrow(within.schema, target, TriggerEvent::Update, around)?;
             let references = references_of(within, target, &sets)?;
             let moves = sets.moves(&target.table);
             let whole = moves || references.replaces_entries();
@@ -199,7 +208,9 @@ impl Upserts {
             changer.find_leaving(within, target, moves, &changes)?;
             let firing = within.firing(target, TriggerEvent::Update, &names, conflict)?;
             let updater = Updater { changer, sets, firing, references };
-            out.push(Some(Update { updater, query }));
+            let narrowed = target.narrowed.as_ref();
+            let shown = narrowed.map(|narrowed| ShownRow::new(within.schema, narrowed, around));
+            out.push(Some(Update { updater, query, shown: shown.transpose()? }));
         }
         Ok(Upserts(out))
     }
@@ -220,10 +231,15 @@ impl Upserts {
         let updater = &update.updater;
         let Some(old) = updater.changer.read(context, key)? else { return Ok(false) };
         let mut parameters = context.parameters.to_vec();
-        old.push_parameters(&mut parameters);
-        excluded.push_parameters(&mut parameters);
+        for row in [&old, excluded] {
+            match &update.shown {
+                None => row.push_parameters(&mut parameters),
+                Some(shown) => shown.of(context, row)?.push_parameters(&mut parameters),
+            }
+        }
         // The rows of triggers around come first, as parameters of the statement itself.
-        let Some(values) = update.query.run_with(context, &parameters)?.pop() else {
+        let found = update.query.run_with(context, &parameters).map_err(Failure::in_sight)?.pop();
+        let Some(values) = found else {
             return Ok(false);
         };
         let new = updater.changed(&old, values)?;
