@@ -4,8 +4,7 @@ use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 
 use crate::desk::Work;
 use crate::refusal::{Refusal, no_document};
-use crate::seen::needs_whole;
-use crate::tools::{describe, json_of};
+use crate::tools::{describe, document_names, json_of};
 
 const SCHEMA: &str = "shoal://schema";
 const DOCUMENT: &str = "shoal://document/";
@@ -21,12 +20,7 @@ pub(crate) fn list(
     work: &mut Work<'_>,
     cursor: Option<&str>,
 ) -> Result<(Vec<Resource>, Option<String>), Refusal> {
-    // Under rules the schema is the one resource.
-    let mut documents = match work.seen.whole() {
-        Some(database) => database.documents()?,
-        None => Vec::new(),
-    };
-    documents.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut documents = document_names(work)?;
     let mut told = Vec::new();
     if cursor.is_none() {
         told.push(
@@ -35,12 +29,12 @@ pub(crate) fn list(
                 .with_mime_type("text/plain"),
         );
     }
-    documents.retain(|document| cursor.is_none_or(|cursor| document.name.as_str() > cursor));
+    documents.retain(|name| cursor.is_none_or(|cursor| name.as_str() > cursor));
     let is_more = documents.len() > PAGE;
     documents.truncate(PAGE);
-    let next = documents.last().filter(|_| is_more).map(|last| last.name.clone());
-    told.extend(documents.into_iter().map(|document| {
-        Resource::new(format!("{DOCUMENT}{}", escaped(&document.name)), document.name)
+    let next = documents.last().filter(|_| is_more).cloned();
+    told.extend(documents.into_iter().map(|name| {
+        Resource::new(format!("{DOCUMENT}{}", escaped(&name)), name)
             .with_mime_type("application/json")
     }));
     Ok((told, next))
@@ -68,9 +62,6 @@ pub(crate) fn contents(work: &mut Work<'_>, uri: &str) -> Result<ResourceContent
     let Some(name) = uri.strip_prefix(DOCUMENT) else {
         return Ok(ResourceContents::text(describe(work)?, uri));
     };
-    if work.seen.is_narrowed() {
-        return Err(needs_whole("a resource of a document"));
-    }
     let name = unescaped(name)
         .ok_or_else(|| no_document(Refusal::new(format!("{uri} names no document"))))?;
     let text = json_of(work, &name, None)?.to_string();

@@ -7,6 +7,7 @@ mod graph;
 mod query;
 mod schema;
 mod search;
+mod visible;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json};
@@ -14,7 +15,7 @@ use serde_json::{Map, Value as Json};
 use crate::desk::Work;
 use crate::refusal::Refusal;
 
-pub(crate) use documents::json_of;
+pub(crate) use documents::{json_of, names as document_names};
 pub(crate) use schema::describe;
 
 /// The answer of a tool.

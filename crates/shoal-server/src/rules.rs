@@ -9,6 +9,9 @@
 //!     "*": { "city": {} } } }
 //! ```
 //!
+//! Documents are rows of `_shoal_doc`: `"_shoal_doc": { "rows": "name GLOB 'ada/*'" }` grants them
+//! as they are now, and `"history": true` beside grants their changes.
+//!
 //! A table that is not named for a principal does not exist for them. What is said for `*` counts
 //! for every principal, unless they have a rule of the same table.
 
@@ -44,6 +47,42 @@ struct Rule {
     insert: Option<Written>,
     update: Option<Written>,
     delete: Option<bool>,
+    history: Option<bool>,
+}
+
+/// The table of documents, the only one with a history.
+const DOCUMENTS: &str = "_shoal_doc";
+/// The tables with the history of documents: changes, and times of storing, each with the id of a
+/// row's document.
+const HISTORY: [(&str, &str); 2] =
+    [("_shoal_chunk", "_shoal_chunk.id >> 32"), ("_shoal_stored", "_shoal_stored.doc")];
+
+impl Rule {
+    /// The rules for the history of the documents that this rule grants.
+    ///
+    /// # Errors
+    /// A history of another table, or beside hidden columns: changes hold all of a document.
+    fn of_history(&self, table: &str) -> Result<Vec<TableRule>, String> {
+        if self.history != Some(true) {
+            return Ok(Vec::new());
+        }
+        if !table.eq_ignore_ascii_case(DOCUMENTS) {
+            return Err(format!("the rule of {table}: documents in {DOCUMENTS} have a history"));
+        }
+        if self.columns.is_some() || !self.mask.0.is_empty() {
+            let why = "a history tells all of a document, and goes with neither columns nor masks";
+            return Err(format!("the rule of {table}: {why}"));
+        }
+        let rule = |(table, id): (&str, &str)| {
+            let rule = TableRule::of(table).unlisted();
+            let Some(rows) = &self.rows else { return rule };
+            // Parsed as a whole by the rule of documents, the predicate ends within parentheses.
+            rule.rows(format!(
+                "EXISTS (SELECT 1 FROM {DOCUMENTS} WHERE {DOCUMENTS}.id = ({id}) AND ((\n{rows}\n)))"
+            ))
+        };
+        Ok(HISTORY.map(rule).into())
+    }
 }
 
 /// The columns of a grant to write: all that are visible, none, or those of a list.
@@ -174,6 +213,11 @@ impl Rules {
             }
             let allowed = entitlement.allow(granted);
             allowed.map_err(|error| format!("{principal}: {error}"))?;
+            let history = rule.of_history(table).map_err(|why| format!("{principal}: {why}"))?;
+            for granted in history {
+                let allowed = entitlement.allow(granted);
+                allowed.map_err(|error| format!("{principal}: {error}"))?;
+            }
         }
         Ok(Some(entitlement))
     }
@@ -251,6 +295,31 @@ mod tests {
         for wrong in [r#"{"insert": 1}"#, r#"{"update": "id"}"#, r#"{"delete": ["id"]}"#] {
             let text = format!(r#"{{"principals": {{"a": {{"t": {wrong}}}}}}}"#);
             assert!(Rules::parse(&text).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_history_goes_with_whole_documents() {
+        let entitlement = |rule: &str| {
+            let text = format!(r#"{{"principals": {{"ada": {{{rule}}}}}}}"#);
+            Rules::parse(&text)?.entitlement("ada").map(|found| format!("{:?}", found.unwrap()))
+        };
+        let present = entitlement(r#""_shoal_doc": {"rows": "name = :principal"}"#).unwrap();
+        assert!(!present.contains("_shoal_chunk"), "{present}");
+        let past = r#""_shoal_doc": {"rows": "name = 'a') OR (name = 'b'", "history": true}"#;
+        let past = entitlement(past).unwrap();
+        assert!(past.contains("_shoal_chunk") && past.contains("_shoal_stored"), "{past}");
+        for (rule, why) in [
+            (r#""note": {"history": true}"#, "documents in _shoal_doc have a history"),
+            (
+                r#""_shoal_doc": {"columns": ["name"], "history": true}"#,
+                "neither columns nor masks",
+            ),
+            (r#""_shoal_doc": {"mask": {"json": "1"}, "history": true}"#, "neither columns"),
+            (r#""_shoal_chunk": {}, "_shoal_doc": {"history": true}"#, "one rule"),
+        ] {
+            let error = entitlement(rule).unwrap_err();
+            assert!(error.contains(why), "{rule}: {error}");
         }
     }
 

@@ -54,7 +54,7 @@ use data_version::DataVersions;
 pub use follow::TableState;
 pub use keeper::Keeper;
 use keeper::Returned;
-pub use narrowed::Narrowed;
+pub use narrowed::{Narrowed, VisibleVirtual};
 use pinned::Pinned;
 use plans::{Found, Plan, Plans};
 use pragma::Pragma;

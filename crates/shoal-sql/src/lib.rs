@@ -43,7 +43,9 @@ mod value;
 mod write;
 
 pub use authorize::{Access, Authorization};
-pub use connection::{Blob, Clause, Connection, Keeper, Narrowed, Statement, TableState};
+pub use connection::{
+    Blob, Clause, Connection, Keeper, Narrowed, Statement, TableState, VisibleVirtual,
+};
 pub use entitlement::{Entitlement, TableRule, WrittenColumns};
 pub use error::{ConstraintKind, Error, NameKind, Raise};
 pub use functions::{Aggregate, ArgumentCount, FunctionFlags, SubtypedFunction};
@@ -64,7 +66,7 @@ pub use schema::{
 };
 pub use schema::{
     Column, Index, Module, ModuleContext, ModuleRows, NarrowedTable, Object, Operator,
-    OperatorRows, PAST_MODULE, Schema, Table, View,
+    OperatorRows, PAST_MODULE, Schema, Table, View, VisibleForeignKey, VisibleKeys,
 };
 #[doc(hidden)]
 pub use session::forced::{Forced, ForcedAccess, ForcedCarrier, ForcedChoice, ForcedJoin};

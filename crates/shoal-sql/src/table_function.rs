@@ -49,6 +49,7 @@ pub struct TableFunction {
     arguments: Vec<&'static str>,
     defaults: Vec<Value>,
     reads_databases: bool,
+    is_of_queries: bool,
     is_of_main: bool,
     open: Box<Open>,
     operator: Option<Box<dyn Operator>>,
@@ -79,6 +80,7 @@ impl TableFunction {
             arguments: arguments.to_vec(),
             defaults: vec![Value::Null; arguments.len()],
             reads_databases: false,
+            is_of_queries: false,
             is_of_main: false,
             open: Box::new(move |arguments, context| {
                 Ok(Box::new(open(arguments, context)?.into_iter()) as TableFunctionRows)
@@ -103,6 +105,15 @@ impl TableFunction {
     #[must_use]
     pub fn reads_databases(mut self) -> TableFunction {
         self.reads_databases = true;
+        self
+    }
+
+    /// Gives the function to narrowed connections, too: says that `open` reads by
+    /// [`ModuleContext::query`] alone, and on a narrowed connection
+    /// ([`ModuleContext::is_narrowed`]) keeps nothing behind the statement.
+    #[must_use]
+    pub fn for_narrowed(mut self) -> TableFunction {
+        self.is_of_queries = true;
         self
     }
 
@@ -161,6 +172,10 @@ impl Module for TableFunction {
 
     fn reads_schema(&self) -> bool {
         self.reads_databases
+    }
+
+    fn reads_by_queries(&self) -> bool {
+        self.is_of_queries
     }
 
     fn is_of_main(&self) -> bool {

@@ -10,8 +10,8 @@ use common::{Scratch, ask, lines};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use shoal_sql::{
-    ArgumentCount, Clause, Connection, Entitlement, Error, FunctionFlags, Narrowed, TableRule,
-    Value,
+    ArgumentCount, Clause, Connection, Entitlement, Error, FunctionFlags, Narrowed, TableFunction,
+    TableRule, Value,
 };
 
 const FILE: &str = "
@@ -292,6 +292,41 @@ fn what_a_program_registered_is_left_behind() {
     );
 }
 
+/// Table functions made for narrowed connections see the tables as the principal does.
+#[test]
+fn functions_that_read_by_queries_see_what_is_granted() {
+    let scratch = Scratch::new(FILE);
+    let mut connection = scratch.ours();
+    let counting = |name: &'static str| {
+        TableFunction::new(name, &["n", "narrowed"], &["query"], |arguments, context| {
+            let Some(Value::Text(sql)) = &arguments[0] else { return Ok(Vec::new()) };
+            let (mut rows, sql) = (Vec::new(), String::from_utf8_lossy(sql));
+            context.query(&sql, &[], |row| {
+                rows.push(Ok(vec![row[0].clone(), Value::from(context.is_narrowed())]));
+                Ok(())
+            })?;
+            Ok(rows)
+        })
+        .reads_databases()
+    };
+    connection.create_table_function(counting("others")).unwrap();
+    connection.create_table_function(counting("seen").for_narrowed()).unwrap();
+    let mut entitlement = Entitlement::new("ada");
+    entitlement.allow(rule()).unwrap();
+    let mut it = connection.narrowed(entitlement).unwrap();
+    for (query, expect) in [
+        ("SELECT count(*) FROM note", "Int(2)|Int(1)"),
+        ("SELECT count(*) FROM note WHERE abs(id) > 0", "Int(2)|Int(1)"),
+        ("SELECT salary FROM note", "error: no such column: salary"),
+        ("SELECT count(*) FROM vault", "error: no such table: vault"),
+        ("SELECT n FROM others(''SELECT 1'')", "error: no such table: others"),
+        ("SELECT \"\0key0\" FROM note", "error: a statement ends before a NUL"),
+    ] {
+        check(&mut it, &format!("SELECT * FROM seen('{query}')"), expect);
+    }
+    check(&mut it, "SELECT * FROM others('SELECT 1')", "error: no such table: others");
+}
+
 /// Conditions that fail for hidden rows are not asked of them, wherever they stand.
 #[test]
 fn nothing_that_fails_is_asked_of_hidden_rows() {
@@ -428,7 +463,8 @@ fn rules_that_do_not_fit_are_named() {
         (note().rows("id IN (SELECT sum(id) FROM note)"), "safe functions only"),
         (note().mask("salary", "abs(salary)"), "the mask of salary"),
         (TableRule::of("titles").columns(["id"]), "a view is granted as a whole"),
-        (TableRule::of("docs"), "virtual tables"),
+        (TableRule::of("docs"), "no such module: fts5"),
+        (TableRule::of("docs").delete(), "read under rules, and never written"),
     ] {
         let message = refused(rule);
         assert!(message.contains(words), "{message}");

@@ -29,6 +29,10 @@ impl Clause for Cypher {
         "CYPHER"
     }
 
+    fn is_for_narrowed(&self) -> bool {
+        true
+    }
+
     fn query(&self, text: &str, _: &mut Connection) -> Result<(String, usize), Error> {
         let mut words = Words::new(text, true)?;
         let query = words.peek();
@@ -93,6 +97,7 @@ pub(super) fn function() -> TableFunction {
         Ok(rows.into_iter().map(|row| Ok::<_, Error>(vec![row.into()])))
     })
     .reads_databases()
+    .for_narrowed()
 }
 
 fn rows(

@@ -70,6 +70,7 @@ fn function(algorithm: &'static Algorithm, known: Arc<Known>) -> TableFunction {
         Ok(rows(algorithm, &known, given, context)?.into_iter().map(Ok::<_, Error>))
     })
     .reads_databases()
+    .for_narrowed()
 }
 
 fn text(value: Option<&Option<Sql>>, what: &str) -> Result<Option<String>, Error> {
@@ -193,6 +194,7 @@ fn traverse_function(known: Arc<Known>) -> TableFunction {
         Ok(rows.into_iter().map(Ok::<_, Error>))
     })
     .reads_databases()
+    .for_narrowed()
 }
 
 fn context_function(known: Arc<Known>) -> TableFunction {
@@ -206,6 +208,7 @@ fn context_function(known: Arc<Known>) -> TableFunction {
         Ok([Ok::<_, Error>(row)])
     })
     .reads_databases()
+    .for_narrowed()
 }
 
 const ARGUMENTS: [&str; 3] = ["graph", "start", "policy"];

@@ -67,6 +67,10 @@ impl Clause for GraphTable {
         "GRAPH_TABLE"
     }
 
+    fn is_for_narrowed(&self) -> bool {
+        true
+    }
+
     fn query(&self, text: &str, connection: &mut Connection) -> Result<(String, usize), Error> {
         let table = pattern::parse(text)?;
         let graph = graph(connection, &table.graph)?;

@@ -1,6 +1,6 @@
 //! What is asked of a schema: columns, keys and foreign keys of tables.
 
-use shoal_sql::{Connection, Error, ModuleContext, Value};
+use shoal_sql::{Connection, Error, ModuleContext, Value, VisibleKeys};
 
 /// Whoever runs queries: a connection, or the statement of a table-valued function.
 pub(crate) trait Reads {
@@ -14,6 +14,12 @@ pub(crate) trait Reads {
         parameters: &[Value],
         each: &mut dyn FnMut(&[Value]) -> Result<(), Error>,
     ) -> Result<(), Error>;
+
+    /// The keys of a table under rules; `None` for any other table.
+    ///
+    /// # Errors
+    /// Those of reading the schema.
+    fn visible_keys(&mut self, table: &str) -> Result<Option<VisibleKeys>, Error>;
 }
 
 impl Reads for Connection {
@@ -37,6 +43,10 @@ impl Reads for Connection {
         }
         Ok(())
     }
+
+    fn visible_keys(&mut self, table: &str) -> Result<Option<VisibleKeys>, Error> {
+        Ok(self.schema()?.visible_keys(table))
+    }
 }
 
 impl Reads for ModuleContext<'_> {
@@ -47,6 +57,10 @@ impl Reads for ModuleContext<'_> {
         each: &mut dyn FnMut(&[Value]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.query(sql, parameters, each)
+    }
+
+    fn visible_keys(&mut self, table: &str) -> Result<Option<VisibleKeys>, Error> {
+        Ok(self.schema().and_then(|schema| schema.visible_keys(table)))
     }
 }
 
@@ -115,6 +129,9 @@ fn text(value: &Value) -> String {
 /// # Errors
 /// Those of reading the schema.
 pub(crate) fn table_facts(reads: &mut dyn Reads, table: &str) -> Result<Option<TableFacts>, Error> {
+    if let Some(keys) = reads.visible_keys(table)? {
+        return visible_facts(reads, table, keys).map(Some);
+    }
     let name = [Value::text(table)];
     let mut found = None;
     reads.rows(
@@ -171,4 +188,35 @@ pub(crate) fn table_facts(reads: &mut dyn Reads, table: &str) -> Result<Option<T
         Ok(())
     })?;
     Ok(Some(TableFacts { columns, primary_key, rowid, foreign_keys, indexed }))
+}
+
+/// What a graph asks of a table under rules: hidden columns and keys over them are none.
+///
+/// # Errors
+/// A table with neither its rowid nor its primary key in sight, whose rows nothing tells apart.
+fn visible_facts(
+    reads: &mut dyn Reads,
+    table: &str,
+    keys: VisibleKeys,
+) -> Result<TableFacts, Error> {
+    let VisibleKeys { rowid, primary_key, indexed, foreign_keys } = keys;
+    if rowid.is_none() && primary_key.is_empty() {
+        let message =
+            format!("the rules show neither the rowid nor the primary key of {table} to a graph");
+        return Err(Error::Meaning { message, offset: None });
+    }
+    let mut columns = Vec::new();
+    let sql = "SELECT name FROM pragma_table_xinfo(?1)";
+    reads.rows(sql, &[Value::text(table)], &mut |row| {
+        columns.extend(row.first().map(text));
+        Ok(())
+    })?;
+    let foreign_keys = foreign_keys.into_iter().map(|key| ForeignKey {
+        table: key.parent,
+        columns: key.columns,
+        references: key.references,
+    });
+    let foreign_keys = foreign_keys.collect();
+    let indexed = rowid.iter().cloned().chain(indexed).collect();
+    Ok(TableFacts { columns, primary_key, rowid, foreign_keys, indexed })
 }

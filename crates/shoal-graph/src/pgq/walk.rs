@@ -52,6 +52,7 @@ pub(super) fn function() -> TableFunction {
         Ok(paths.into_iter().map(|(_, path)| Ok::<_, Error>(path)))
     })
     .reads_databases()
+    .for_narrowed()
     .operator(WalkOfRows)
 }
 

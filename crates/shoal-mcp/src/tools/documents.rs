@@ -42,9 +42,13 @@ pub(super) const KIND: Kind = Kind {
         })
     },
     writes: false,
-    under_rules: UnderRules::Refused(
-        "rules are about tables, and cannot narrow documents and their histories. A \
-         projection of documents is a table: query reads one that is granted",
+    under_rules: UnderRules::Narrowed(
+        "Reads granted Automerge documents (JSON with history). Without name it lists them. With \
+         name it shows the document, or with path (a JSON Pointer such as /todos/0) a part of it. \
+         Where rules grant histories, heads shows it as it was at these changes, action history \
+         lists the changes, newest first, and action diff tells the steps from the heads from (the \
+         beginning unless told) to the heads to (now unless told). What is too long for an answer \
+         is outlined, with its paths and offsets to go on with.",
     ),
     call,
 };
@@ -97,10 +101,115 @@ fn call(work: &mut Work<'_>, arguments: Arguments) -> Result<Answer, Refusal> {
     answer.map(Answer::Object)
 }
 
+/// A document in a list; of its history nothing is told where rules grant none.
+struct Listed {
+    name: String,
+    history: Option<Size>,
+}
+
+/// The sum of a document's chunks.
+struct Size {
+    heads: Vec<String>,
+    changes: i64,
+    bytes: i64,
+}
+
+/// The documents in sight, by name, without their histories under rules.
+fn listed(work: &mut Work<'_>) -> Result<Vec<Listed>, Refusal> {
+    let grants = Grants::of(work)?;
+    let mut documents: Vec<Listed> = match work.seen.whole() {
+        Some(database) => {
+            let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+            let listed = database.documents()?.into_iter().map(|document| {
+                let heads = document.heads.iter().map(ToString::to_string).collect();
+                let (changes, bytes) = (count(document.changes), count(document.bytes));
+                let history = Some(Size { heads, changes, bytes });
+                Listed { name: document.name, history }
+            });
+            listed.collect()
+        }
+        None if !grants.names => Vec::new(),
+        None => {
+            let found = rows(work, "SELECT name FROM _shoal_doc", &[])?;
+            found.iter().map(|row| Listed { name: text(&row[0]), history: None }).collect()
+        }
+    };
+    documents.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(documents)
+}
+
+/// Names of the documents in sight, ascending.
+///
+/// # Errors
+/// The database's.
+pub(crate) fn names(work: &mut Work<'_>) -> Result<Vec<String>, Refusal> {
+    Ok(listed(work)?.into_iter().map(|document| document.name).collect())
+}
+
+/// The chunks of the document of a row `d` of `_shoal_doc`.
+const CHUNKS: &str =
+    "_shoal_chunk AS c WHERE c.id BETWEEN d.id << 32 AND (d.id << 32) + 4294967295";
+
+/// The size of a document whose chunks rules grant.
+fn size_of(work: &mut Work<'_>, name: &str) -> Result<Option<Size>, Refusal> {
+    let sql = format!(
+        "SELECT (SELECT lower(hex(c.heads)) FROM {CHUNKS} ORDER BY c.id DESC LIMIT 1), \
+         (SELECT sum(c.changes) FROM {CHUNKS}), (SELECT sum(length(c.bytes)) FROM {CHUNKS}) \
+         FROM _shoal_doc AS d WHERE d.name = ?1"
+    );
+    let found = rows(work, &sql, &[Value::text(name)])?;
+    Ok(found.first().map(|row| Size {
+        heads: heads_in(&text(&row[0])),
+        changes: row[1].to_int(),
+        bytes: row[2].to_int(),
+    }))
+}
+
+/// The parts of documents granted by rules: columns of `_shoal_doc`, and `_shoal_chunk` for the
+/// history.
+#[derive(Clone, Copy, Debug, Default)]
+struct Grants {
+    names: bool,
+    heads: bool,
+    contents: bool,
+    history: bool,
+}
+
+impl Grants {
+    fn of(work: &mut Work<'_>) -> Result<Grants, Refusal> {
+        if !work.seen.is_narrowed() {
+            return Ok(Grants { names: true, heads: true, contents: true, history: true });
+        }
+        let mut columns = |table: &str| {
+            let sql = "SELECT name FROM pragma_table_info(?1)";
+            let found = rows(work, sql, &[Value::text(table)])?;
+            Ok::<_, Refusal>(found.iter().map(|row| text(&row[0])).collect::<Vec<String>>())
+        };
+        let (doc, chunk) = (columns("_shoal_doc")?, columns("_shoal_chunk")?);
+        let has = |columns: &[String], name: &str| columns.iter().any(|column| column == name);
+        let names = has(&doc, "name");
+        let chunks = ["id", "heads", "changes", "waiting", "stored", "bytes"];
+        Ok(Grants {
+            names,
+            heads: names && has(&doc, "heads"),
+            contents: names && has(&doc, "json"),
+            history: names && has(&doc, "id") && chunks.iter().all(|column| has(&chunk, column)),
+        })
+    }
+
+    /// Refuses a question about the past where rules grant no history, of absent documents alike.
+    fn check_history(self) -> Result<(), Refusal> {
+        match self.history || !self.names {
+            true => Ok(()),
+            false => Err(Refusal::new("the rules of this server grant documents as they are now")),
+        }
+    }
+}
+
 /// Names, heads and sizes, in the order of the names.
 fn list(work: &mut Work<'_>, given: &Given) -> Result<Map<String, Json>, Refusal> {
-    let mut documents = work.database("a list of documents")?.documents()?;
-    documents.sort_by(|a, b| a.name.cmp(&b.name));
+    let grants = Grants::of(work)?;
+    let mut documents = listed(work)?;
     let prefix = given.prefix.as_deref().unwrap_or_default();
     documents.retain(|document| {
         document.name.starts_with(prefix)
@@ -110,19 +219,22 @@ fn list(work: &mut Work<'_>, given: &Given) -> Result<Map<String, Json>, Refusal
     let most = given.rows.unwrap_or(100).clamp(1, limits.rows);
     let mut room = limits.bytes;
     let mut told = Vec::new();
-    for document in documents.iter().take(most) {
-        let heads: Vec<String> = document.heads.iter().map(ToString::to_string).collect();
-        let used = document.name.len() + 67 * heads.len() + 60;
+    for document in documents.iter_mut().take(most) {
+        if document.history.is_none() && grants.history {
+            document.history = size_of(work, &document.name)?;
+        }
+        let heads = document.history.as_ref().map_or(0, |history| history.heads.len());
+        let used = document.name.len() + 67 * heads + 60;
         if used > room && !told.is_empty() {
             break;
         }
         room = room.saturating_sub(used);
-        told.push(json!({
-            "name": document.name,
-            "heads": heads,
-            "changes": document.changes,
-            "bytes": document.bytes,
-        }));
+        told.push(match &document.history {
+            Some(Size { heads, changes, bytes }) => json!({
+                "name": document.name, "heads": heads, "changes": changes, "bytes": bytes
+            }),
+            None => json!({"name": document.name}),
+        });
     }
     let mut answer = Map::new();
     if told.len() < documents.len() {
@@ -143,15 +255,28 @@ pub(crate) fn json_of(
     name: &str,
     heads: Option<&str>,
 ) -> Result<Json, Refusal> {
-    let values = [Value::text(name), heads.map_or(Value::Null, Value::text)];
-    let found =
-        rows(work, "SELECT json FROM document_json(?1, ?2)", &values).map_err(|refusal| {
-            match refusal.0.starts_with("no such document") {
-                true => no_document(refusal),
-                false => refusal.hint("action history lists the changes of a document"),
-            }
-        })?;
-    let json = found.first().map(|row| text(&row[0])).unwrap_or_default();
+    let grants = Grants::of(work)?;
+    let json = if grants.history || !grants.names {
+        let values = [Value::text(name), heads.map_or(Value::Null, Value::text)];
+        let found =
+            rows(work, "SELECT json FROM document_json(?1, ?2)", &values).map_err(|refusal| {
+                match refusal.0.starts_with("no such document") {
+                    true => no_document(refusal),
+                    false => refusal.hint("action history lists the changes of a document"),
+                }
+            })?;
+        found.first().map(|row| text(&row[0])).unwrap_or_default()
+    } else {
+        if heads.is_some() {
+            grants.check_history()?;
+        }
+        if !grants.contents {
+            return Err(Refusal::new("the rules of this server grant names of documents alone"));
+        }
+        let found = rows(work, "SELECT json FROM _shoal_doc WHERE name = ?1", &[name.into()])?;
+        let absent = || no_document(Refusal::new(format!("no such document: {name}")));
+        text(&found.first().ok_or_else(absent)?[0])
+    };
     work.stop.check()?;
     serde_json::from_str(&json)
         .map_err(|error| Refusal::new(format!("document {name} has no JSON: {error}")))
@@ -218,13 +343,24 @@ fn no_value(whole: &Json, path: &str) -> Refusal {
     }
 }
 
-/// The heads of a document as stored; none where the file is of the first layout.
+/// The heads of a document as stored; none where the file is of the first layout. Without its
+/// history the heads of its JSON.
 fn heads_of(work: &mut Work<'_>, name: &str) -> Vec<String> {
-    let sql = "SELECT lower(hex(c.heads)) FROM _shoal_doc AS d JOIN _shoal_chunk AS c \
+    let grants = Grants::of(work).unwrap_or_default();
+    let whole = "SELECT lower(hex(c.heads)) FROM _shoal_doc AS d JOIN _shoal_chunk AS c \
                ON c.id BETWEEN d.id << 32 AND (d.id << 32) + 4294967295 \
                WHERE d.name = ?1 ORDER BY c.id DESC LIMIT 1";
+    let sql = match grants {
+        Grants { history: true, .. } => whole,
+        Grants { heads: true, .. } => "SELECT lower(hex(heads)) FROM _shoal_doc WHERE name = ?1",
+        _ => return Vec::new(),
+    };
     let found = rows(work, sql, &[Value::text(name)]).unwrap_or_default();
-    let digits = found.first().map(|row| text(&row[0])).unwrap_or_default();
+    heads_in(&found.first().map(|row| text(&row[0])).unwrap_or_default())
+}
+
+/// The hashes of a text of 64 digits each.
+fn heads_in(digits: &str) -> Vec<String> {
     let heads = digits.as_bytes().chunks(64);
     heads.map(|head| String::from_utf8_lossy(head).into_owned()).collect()
 }
@@ -234,6 +370,7 @@ fn history(
     name: &str,
     most: Option<usize>,
 ) -> Result<Map<String, Json>, Refusal> {
+    Grants::of(work)?.check_history()?;
     let sql = "SELECT hash, at, actor, seq, ops, message, stored_at FROM \
                (SELECT row_number() OVER () AS place, hash, \
                 strftime('%Y-%m-%dT%H:%M:%SZ', time, 'unixepoch') AS at, actor, seq, ops, message, \
@@ -243,6 +380,7 @@ fn history(
 }
 
 fn diff(work: &mut Work<'_>, name: &str, given: &Given) -> Result<Map<String, Json>, Refusal> {
+    Grants::of(work)?.check_history()?;
     let heads = |heads: &Option<String>| heads.as_deref().map_or(Value::Null, Value::text);
     let values = vec![Value::text(name), heads(&given.from), heads(&given.to)];
     let sql = "SELECT path, action, before, after FROM document_diff(?1, ?2, ?3)";

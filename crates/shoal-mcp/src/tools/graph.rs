@@ -53,8 +53,13 @@ pub(super) const KIND: Kind = Kind {
         })
     },
     writes: false,
-    under_rules: UnderRules::Refused(
-        "a walk follows hidden rows. query walks granted tables by JOIN and WITH RECURSIVE",
+    under_rules: UnderRules::Narrowed(
+        "Walks a granted property graph from a node, nearest first, and gives the nodes as lines \
+         of JSON until a budget of tokens is spent, with a word on what was left out. start is \
+         LABEL/KEY (as person/7) or the key of a node of the first vertex table; a number for the \
+         graph of shoal cypher. One graph alone need not be named. as rows gives a table with \
+         keys, parents and relationship types instead. Rows and columns without a grant are no \
+         part of the graph.",
     ),
     call,
 };

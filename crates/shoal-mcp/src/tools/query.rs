@@ -53,9 +53,8 @@ pub(super) const KIND: Kind = Kind {
          rows. Values come from params, never from text pasted into the SQL. A long answer \
          comes in pages: call again with cursor alone to go on. Prefer WHERE, aggregates and \
          LIMIT to paging through everything. SELECT, WITH, VALUES and PRAGMA table_info run; \
-         the JSON functions work. Where writing is on, INSERT, UPDATE and DELETE run as far as \
-         rules grant, without RETURNING, ON CONFLICT and OR; statements between semicolons are \
-         one transaction.",
+         the JSON functions, documents and GRAPH_TABLE work, as far as they are granted. Where writing is on, INSERT, UPDATE and DELETE run as far as \
+         rules grant; statements between semicolons are one transaction.",
     ),
     call,
 };

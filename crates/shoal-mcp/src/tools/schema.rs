@@ -7,10 +7,11 @@ use serde::Deserialize;
 use serde_json::json;
 use shoal_sql::Value;
 
-use super::{Answer, Arguments, Kind, UnderRules, read};
+use super::{Answer, Arguments, Kind, UnderRules, document_names, read};
 use crate::desk::Work;
 use crate::page::{rows, text};
 use crate::refusal::Refusal;
+use crate::seen::Seen;
 
 /// Rows counted one by one; beyond, they are estimated.
 const COUNTED_MAX: i64 = 10_000;
@@ -44,8 +45,8 @@ pub(super) const KIND: Kind = Kind {
     },
     writes: false,
     under_rules: UnderRules::Narrowed(
-        "Describes the granted tables and views in few words: columns, and about how many rows. \
-         Call it first. With tables it tells of these alone, with sql true also their \
+        "Describes what is granted in few words: tables and views with columns and about how many \
+         rows, full text and vector tables, property graphs, the number of documents. Call it first. With tables it tells of these alone, with sql true also their \
          definitions.",
     ),
     call,
@@ -127,9 +128,13 @@ fn told(work: &mut Work<'_>, given: &Given) -> Result<String, Refusal> {
         }
         parts.push(part);
     }
-    if given.tables.is_empty() && !work.seen.is_narrowed() {
-        parts.extend(graphs(work, &found, given.sql)?);
-        let documents = work.database("a count of documents")?.documents()?.len();
+    if given.tables.is_empty() {
+        match graphs(work, &found, given.sql) {
+            // Rules may hide columns of the tables of graphs.
+            Err(_) if work.seen.is_narrowed() => work.stop.check()?,
+            graphs => parts.extend(graphs?),
+        }
+        let documents = document_names(work)?.len();
         if documents > 0 {
             parts.push(format!(
                 "{documents} documents (tool documents; in SQL documents(name, heads, json))"
@@ -207,7 +212,13 @@ fn described(
             return Ok(format!("{} {}: {why}", object.kind, object.name));
         }
     };
-    let virtual_kind = virtual_kind(&object.sql);
+    let virtual_kind = match &mut work.seen {
+        Seen::Whole(_) => virtual_kind(&object.sql),
+        Seen::Narrowed(narrowed) => {
+            let mut all = narrowed.virtual_tables()?.into_iter();
+            all.find(|table| table.name == object.name).map(|table| table.module)
+        }
+    };
     let is_table = object.kind == "table" && virtual_kind.is_none();
     let keys = columns.iter().filter(|row| row[4].to_int() > 0).count();
     let mut shown = Vec::new();

@@ -2,13 +2,15 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
-use shoal_sql::Value;
+use shoal::Database;
+use shoal_sql::{Value, VisibleVirtual};
 
 use super::schema::quoted;
-use super::{Answer, Arguments, Kind, UnderRules, read};
+use super::{Answer, Arguments, Kind, UnderRules, read, visible};
 use crate::desk::Work;
 use crate::page::{self, Query, rows, text};
 use crate::refusal::Refusal;
+use crate::seen::Seen;
 
 pub(super) const KIND: Kind = Kind {
     name: "search",
@@ -38,9 +40,12 @@ pub(super) const KIND: Kind = Kind {
         })
     },
     writes: false,
-    under_rules: UnderRules::Refused(
-        "scores and distances are computed over all rows, hidden ones too. query finds texts \
-         in granted tables by LIKE, GLOB and instr",
+    under_rules: UnderRules::Narrowed(
+        "Searches granted tables. text is looked for in full text (fts5) tables: rowid, a snippet \
+         with the hits between [ and ], and a score, the best first. All words must occur, in any \
+         order; with syntax true text is a query of FTS5 (\"a phrase\", word*, a OR b, column: \
+         word). vector finds the nearest rows of a vec0 table. Without table every granted table \
+         of the kind is searched. Scores count granted rows alone.",
     ),
     call,
 };
@@ -68,6 +73,8 @@ struct Given {
 struct Searched {
     name: String,
     columns: Vec<Column>,
+    /// The table under rules, to be searched by the visible rows alone.
+    visible: Option<VisibleVirtual>,
 }
 
 struct Column {
@@ -87,17 +94,51 @@ fn call(work: &mut Work<'_>, arguments: Arguments) -> Result<Answer, Refusal> {
     if let Some(words) = &given.text {
         let query = if given.syntax { words.clone() } else { all_words(words)? };
         for table in tables(work, "fts5", &given)? {
-            let hits = by_text(work, &table, &query, &given, most)?;
+            let hits = over_rows(work, &table, |work| by_text(work, &table, &query, &given, most))?;
             found.insert(table.name, Json::Object(hits));
         }
     }
     if let Some(vector) = &given.vector {
         for table in tables(work, "vec0", &given)? {
-            let hits = by_vector(work, &table, vector, &given, most)?;
+            let hits =
+                over_rows(work, &table, |work| by_vector(work, &table, vector, &given, most))?;
             found.insert(table.name, Json::Object(hits));
         }
     }
     Ok(Answer::Object(found))
+}
+
+/// Searches the table itself, or under rules one made of the visible rows.
+fn over_rows(
+    work: &mut Work<'_>,
+    table: &Searched,
+    search: impl FnOnce(&mut Work<'_>) -> Result<Map<String, Json>, Refusal>,
+) -> Result<Map<String, Json>, Refusal> {
+    let Some(known) = &table.visible else { return search(work) };
+    let mut copy = visible::copy(work, known)?;
+    let Work { desk, stop, caller, .. } = *work;
+    let mut inner = Work { seen: Seen::Whole(&mut copy), desk, stop, caller };
+    let mut hits = search(&mut inner)?;
+    // The table in memory ends with the call: there is nothing to go on with.
+    if hits.remove("next_cursor").is_some() {
+        page::note(&mut hits, &["There are more hits than an answer holds: ask for fewer.".into()]);
+    }
+    if !known.shows_rowid {
+        without_first(hits.get_mut("columns"));
+        if let Some(Json::Array(rows)) = hits.get_mut("rows") {
+            rows.iter_mut().for_each(|row| without_first(Some(row)));
+        }
+    }
+    Ok(hits)
+}
+
+/// Takes the first entry from a list: a rowid that rules hide, or its name.
+fn without_first(list: Option<&mut Json>) {
+    if let Some(Json::Array(entries)) = list
+        && !entries.is_empty()
+    {
+        entries.remove(0);
+    }
 }
 
 /// The words of a text as a query for all of them, whatever signs they hold.
@@ -110,25 +151,40 @@ fn all_words(text: &str) -> Result<String, Refusal> {
     }
 }
 
-/// The tables of a module: the one asked for, or all.
-fn tables(work: &mut Work<'_>, module: &str, given: &Given) -> Result<Vec<Searched>, Refusal> {
-    let schema = work.database("a search")?.sql().schema()?;
-    // Names, and the texts between the commas of a definition.
-    let mut names: Vec<(String, Vec<String>)> = schema
-        .objects()
-        .iter()
+/// A virtual table by name, with the arguments of its definition, and what rules show of it.
+type Named = (String, Vec<String>, Option<VisibleVirtual>);
+
+/// The virtual tables of a module in the whole file, by name.
+fn virtual_tables(database: &mut Database, module: &str) -> Result<Vec<Named>, Refusal> {
+    let schema = database.sql().schema()?;
+    let objects = schema.objects().iter();
+    let mut names: Vec<Named> = objects
         .filter_map(|object| match object {
             shoal_sql::Object::Virtual(table) if table.module().eq_ignore_ascii_case(module) => {
-                Some((table.name().to_owned(), table.arguments().to_vec()))
+                Some((table.name().to_owned(), table.arguments().to_vec(), None))
             }
             _ => None,
         })
         .collect();
-    names.sort();
-    let all: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
+    names.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(names)
+}
+
+/// The tables of a module: the one asked for, or all.
+fn tables(work: &mut Work<'_>, module: &str, given: &Given) -> Result<Vec<Searched>, Refusal> {
+    // Names, the texts between the commas of a definition, and what rules show.
+    let mut names = match &mut work.seen {
+        Seen::Whole(database) => virtual_tables(database, module)?,
+        Seen::Narrowed(narrowed) => {
+            let visible = narrowed.virtual_tables()?.into_iter();
+            let visible = visible.filter(|table| table.module.eq_ignore_ascii_case(module));
+            visible.map(|it| (it.name.clone(), it.arguments.clone(), Some(it))).collect()
+        }
+    };
+    let all: Vec<&str> = names.iter().map(|(name, ..)| name.as_str()).collect();
     let all = all.join(", ");
     if let Some(wanted) = &given.table {
-        names.retain(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        names.retain(|(name, ..)| name.eq_ignore_ascii_case(wanted));
         if names.is_empty() {
             let refusal = Refusal::new(format!("{wanted} is no {module} table"));
             return Err(match all.is_empty() {
@@ -150,7 +206,7 @@ fn tables(work: &mut Work<'_>, module: &str, given: &Given) -> Result<Vec<Search
             .hint(format_args!("Name one: {all}")));
     }
     let mut tables = Vec::new();
-    for (name, arguments) in names {
+    for (name, arguments, visible) in names {
         let vectors: Vec<&str> = arguments.iter().filter_map(|it| vector_column(it)).collect();
         let sql = "SELECT name, hidden FROM pragma_table_xinfo(?1) ORDER BY cid";
         let columns = rows(work, sql, &[Value::text(name.as_str())])?;
@@ -159,7 +215,7 @@ fn tables(work: &mut Work<'_>, module: &str, given: &Given) -> Result<Vec<Search
             let is_vector = vectors.iter().any(|vector| vector.eq_ignore_ascii_case(&name));
             Column { name, is_vector, is_hidden: row[1].to_int() != 0 }
         });
-        tables.push(Searched { columns: columns.collect(), name });
+        tables.push(Searched { columns: columns.collect(), name, visible });
     }
     Ok(tables)
 }

@@ -1,4 +1,5 @@
-//! A conversation with the MCP server: lines of any bytes, every request among them answered.
+//! A conversation with the MCP server: lines of any bytes, every request among them answered. Also
+//! part of a fuzz target.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -38,12 +39,20 @@ fn request_id(line: &[u8]) -> Option<String> {
     }
 }
 
-/// Sends lines to a server, and gives the number of requests among the lines, each answered. The
-/// server's lines are messages of the protocol.
+/// The server's part of a conversation.
+pub(crate) struct Heard {
+    /// Requests among the lines, each answered.
+    pub(crate) requests: usize,
+    /// The server's lines.
+    pub(crate) lines: Vec<u8>,
+}
+
+/// Sends lines to a server, and hears the answers. The server's lines are messages of the protocol.
 ///
 /// # Panics
 /// For a request without an answer, a server that ends, and bytes that are no message.
-pub(crate) async fn converse(options: Options, lines: &[u8]) -> usize {
+pub(crate) async fn converse(options: Options, lines: &[u8]) -> Heard {
+    let mut heard = Vec::new();
     let (client, server) = tokio::io::duplex(1 << 16);
     let (read, write) = tokio::io::split(server);
     let server = tokio::spawn(serve_streams(options, read, write));
@@ -77,6 +86,8 @@ pub(crate) async fn converse(options: Options, lines: &[u8]) -> usize {
         while !open.is_empty() {
             let line = lines.next_segment().await.expect("a stream in memory");
             let line = line.expect("a server goes on until its client ends");
+            heard.extend_from_slice(&line);
+            heard.push(b'\n');
             let message: Value = serde_json::from_slice(&line).expect("lines are JSON");
             assert_eq!(message["jsonrpc"], "2.0", "{message}");
             let id = match &message["id"] {
@@ -101,5 +112,5 @@ pub(crate) async fn converse(options: Options, lines: &[u8]) -> usize {
     let stopped = tokio::time::timeout(PATIENCE, server).await;
     let stopped = stopped.expect("a server ends with its client");
     stopped.expect("a server does not panic").expect("a conversation that began ends well");
-    sent
+    Heard { requests: sent, lines: heard }
 }

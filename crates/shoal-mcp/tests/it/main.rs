@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod conversation;
+mod granted;
 mod http;
 mod limits;
 mod mutated;

@@ -18,6 +18,12 @@ pub trait Clause: fmt::Debug + Send + Sync {
     /// The word in front of the parenthesis, compared in any case.
     fn word(&self) -> &str;
 
+    /// True where [`Clause::query`] asks the connection nothing but queries, and gives a query of
+    /// names that the connection sees: then narrowed connections have the clause, too.
+    fn is_for_narrowed(&self) -> bool {
+        false
+    }
+
     /// The query that stands for the clause, and the length of the clause's text: `text` begins
     /// behind the opening parenthesis and goes on to the end of the statement, the length counts
     /// bytes up to the closing parenthesis and with it.

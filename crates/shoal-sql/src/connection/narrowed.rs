@@ -28,10 +28,28 @@ pub struct Narrowed {
     entitlement: Arc<Entitlement>,
 }
 
+/// A virtual table in the sight of a principal. For the program that holds the connection: the
+/// definition names hidden columns, too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VisibleVirtual {
+    /// The name as written.
+    pub name: String,
+    /// The name of the module.
+    pub module: String,
+    /// The texts between the commas of the definition.
+    pub arguments: Vec<String>,
+    /// The columns of `*`, each with true where visible, masked or not.
+    pub columns: Vec<(String, bool)>,
+    /// True where the rowid is visible.
+    pub shows_rowid: bool,
+}
+
 impl Connection {
     /// Gives up this connection for a narrowed one: `entitlement` says what to read, and which rows
     /// to change.
-    /// What the program registered is left behind, but for collations; so are attached databases.
+    /// What the program registered is left behind, but for collations, and for modules that read by
+    /// queries alone ([`Module::reads_by_queries`](crate::Module::reads_by_queries)); so are
+    /// attached databases.
     ///
     /// # Errors
     /// [`Error::Meaning`] for a rule that does not fit its table; [`Error::Misuse`] within a
@@ -45,7 +63,9 @@ impl Connection {
         }
         let entitlement = Arc::new(entitlement);
         self.schemas.own = self.schemas.own.without_functions();
-        self.schemas.registered = Registered::default();
+        let modules = std::mem::take(&mut self.schemas.registered).modules.into_iter();
+        let modules = modules.filter(|module| module.reads_by_queries()).collect();
+        self.schemas.registered = Registered { views: Vec::new(), modules };
         self.schemas.forget();
         let whole = self.schema()?;
         let mut faults = Vec::new();
@@ -82,7 +102,9 @@ impl Narrowed {
             // Keys of narrowed tables have names with a NUL within.
             return Err(denied("a statement ends before a NUL"));
         }
-        if let Some(word) = clauses::word_in(&self.connection.clauses, sql) {
+        let clauses = self.connection.clauses.iter();
+        let others: Vec<_> = clauses.filter(|clause| !clause.is_for_narrowed()).cloned().collect();
+        if let Some(word) = clauses::word_in(&others, sql) {
             let message = format!("{word} reads whole tables: a narrowed connection has none");
             return Err(Error::Denied { message });
         }
@@ -106,6 +128,38 @@ impl Narrowed {
     pub fn execute(&mut self, statement: &mut Statement) -> Result<(), Error> {
         self.check(statement)?;
         self.connection.execute(statement).map(drop)
+    }
+
+    /// The virtual tables in sight, by name: what a program needs to make others of their visible
+    /// rows. A rule's virtual table is read row by row: `MATCH`, ranks and distances, which are of
+    /// all rows, are out of reach.
+    ///
+    /// # Errors
+    /// Errors of reading the schema.
+    pub fn virtual_tables(&mut self) -> Result<Vec<VisibleVirtual>, Error> {
+        let schema = self.connection.schema()?;
+        let objects = schema.objects().iter();
+        let mut tables: Vec<VisibleVirtual> = objects
+            .filter_map(|object| {
+                let Object::Narrowed(table) = object else { return None };
+                let (definition, connected) = table.behind.as_ref()?;
+                let visible = |(place, column): (usize, &crate::schema::Column)| {
+                    let is_visible = table.visible_column(&column.name).is_some();
+                    let hidden = connected.hidden.contains(&place);
+                    (!hidden).then(|| (column.name.clone(), is_visible))
+                };
+                let columns = table.table.columns.iter().enumerate().filter_map(visible);
+                Some(VisibleVirtual {
+                    name: table.name().to_owned(),
+                    module: definition.module().to_owned(),
+                    arguments: definition.arguments().to_vec(),
+                    columns: columns.collect(),
+                    shows_rowid: table.shows_rowid,
+                })
+            })
+            .collect();
+        tables.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(tables)
     }
 
     /// Rows changed by statements so far.

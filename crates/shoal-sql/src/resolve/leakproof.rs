@@ -183,8 +183,10 @@ fn conditions(select: &Select) -> impl Iterator<Item = &Expr> {
 pub(crate) fn keeps_hidden(query: &Query) -> bool {
     let mut kept = true;
     query.each_select(&mut |select| {
+        // A guarded virtual table is read by leakproof conditions alone.
+        let is_safe = |source: &Source| source.guarded || is_safe_source(source);
         kept &= !select.sources.iter().any(|source| source.guarded)
-            || select.sources.iter().all(is_safe_source) && conditions(select).all(is_leakproof);
+            || select.sources.iter().all(is_safe) && conditions(select).all(is_leakproof);
     });
     kept
 }

@@ -1,12 +1,16 @@
 //! Tables of a narrowed schema in a `FROM`.
 
+use std::sync::Arc;
+
 use super::collation::Coll;
 use super::from::{Joined, filtered, split_and};
 use super::given::key_name;
 use super::leakproof::{is_leakproof, is_mask};
 use super::scope::{Clause, ScopeColumn, ScopeTable};
 use super::select::ANY_CLASS;
-use super::tree::{Expr, OutputColumn, ROWID, Source, SourceId, SourceKind};
+use super::tree::{
+    AuxiliaryCalls, Expr, OutputColumn, ROWID, Source, SourceId, SourceKind, VirtualSource,
+};
 use super::{Resolver, scope_table};
 use crate::Error;
 use crate::entitlement::fault;
@@ -66,7 +70,8 @@ impl<'a> Resolver<'a> {
             why: "its rule does not fit the table as it is now".to_owned(),
         })?;
         let Inside { mut source, columns, rows } = inside;
-        if !nullable && (rows.is_empty() || !self.has_barriers) {
+        let is_ordinary = table.behind.is_none();
+        if is_ordinary && !nullable && (rows.is_empty() || !self.has_barriers) {
             source.name.clone_from(&name);
             joined.sources.push(source);
             joined.merged.extend(rows);
@@ -128,9 +133,18 @@ impl<'a> Resolver<'a> {
         self.common = common;
         self.scopes = scopes;
         let (rows, columns) = parts?;
-        let kind = SourceKind::Table(narrowed.table.clone());
+        let kind = match &narrowed.behind {
+            None => SourceKind::Table(narrowed.table.clone()),
+            // The calls stay empty: no name of a statement reaches the virtual table.
+            Some((_, connected)) => SourceKind::Virtual(Box::new(VirtualSource {
+                table: Arc::clone(connected),
+                arguments: vec![None; connected.hidden.len()],
+                calls: AuxiliaryCalls::default(),
+            })),
+        };
         let source = Source::new(id, kind, table.name.clone());
-        let source = Source { indexed, guarded: !rows.is_empty(), ..source };
+        let guarded = !rows.is_empty() || narrowed.behind.is_some();
+        let source = Source { indexed, guarded, ..source };
         Ok(Inside { source, columns, rows })
     }
 

@@ -24,8 +24,8 @@ use shoal_store::{ByteOrder, KeyColumn, KeyOrder, Locking, Pgno, Store, Transact
 pub(crate) use databases::{BESIDE, Beside, MAIN, Registered, TEMP};
 pub(crate) use module::{MadeRows, Modules};
 pub use module::{Module, ModuleContext, ModuleRows, Operator, OperatorRows, PAST_MODULE};
-pub use narrowed::NarrowedTable;
 pub(crate) use narrowed::{NarrowedColumn, Narrowing, Writable};
+pub use narrowed::{NarrowedTable, VisibleForeignKey, VisibleKeys};
 pub(crate) use row_sample::{RowSample, Rows as SampledRows};
 pub(crate) use table::{Built, build as build_table, build_index, constant_default, view_table};
 pub(crate) use txns::{AttachedSnapshots, Snapshot, Txns, transaction_of};

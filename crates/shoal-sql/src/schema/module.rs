@@ -50,6 +50,13 @@ pub trait Module: fmt::Debug + Send + Sync {
         false
     }
 
+    /// True where rows of the databases are read by [`ModuleContext::query`] alone, and no row
+    /// read on a narrowed connection ([`ModuleContext::is_narrowed`]) is kept behind the statement.
+    /// Narrowed connections have the module, too: its queries see the part of the principal.
+    fn reads_by_queries(&self) -> bool {
+        false
+    }
+
     /// True where the rows are about `main` alone: the name behind that of another database is
     /// refused.
     fn is_of_main(&self) -> bool {
@@ -173,6 +180,11 @@ impl ModuleContext<'_> {
             Some(_) => None,
             None => self.txns.states(),
         }
+    }
+
+    /// True on a narrowed connection: queries see the part of a principal.
+    pub fn is_narrowed(&self) -> bool {
+        self.schema.is_some_and(|schema| schema.narrowing().is_some())
     }
 
     /// The schema of `main`, with the other databases beside; `None` unless

@@ -6,7 +6,10 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::{Modules, Object, Registered, Schema, Table, Triggers, View};
+use super::{
+    Connected, IndexSource, MAIN, Modules, Object, Registered, Schema, Table, Triggers, View,
+    VirtualDefinition,
+};
 use crate::Error;
 use crate::entitlement::{Entitlement, Granted, WrittenColumns, fault};
 use crate::parse::ast::{Expr, Stmt};
@@ -37,7 +40,11 @@ pub(crate) struct Narrowing {
 /// A table as a principal may see it: some columns of the rows that meet a predicate.
 #[derive(Debug)]
 pub struct NarrowedTable {
+    /// The table; of a virtual table its columns, without a b-tree.
     pub(crate) table: Arc<Table>,
+    /// The virtual table behind, read by full scans and by conditions that may be asked of hidden
+    /// rows: neither `MATCH` nor auxiliary functions reach the module.
+    pub(crate) behind: Option<(Arc<VirtualDefinition>, Arc<Connected>)>,
     /// In the order of the table.
     pub(crate) columns: Vec<NarrowedColumn>,
     /// The predicate of visible rows.
@@ -112,6 +119,7 @@ impl NarrowedTable {
                 columns.push(NarrowedColumn { column, mask });
             }
         }
+        columns.retain(|shown| !table.columns[shown.column].hidden);
         if columns.is_empty() {
             return rule("a rule grants at least one column".to_owned());
         }
@@ -124,6 +132,7 @@ impl NarrowedTable {
             };
         let mut narrowed = NarrowedTable {
             table: Arc::clone(table),
+            behind: None,
             columns,
             rows: granted.rows.clone(),
             principal,
@@ -210,10 +219,70 @@ impl NarrowedTable {
         sql
     }
 
+    /// The keys over columns visible as stored.
+    fn keys(&self) -> VisibleKeys {
+        let table = &*self.table;
+        let name = |column: usize| table.columns[column].name.clone();
+        let rowid = match table.rowid_alias {
+            Some(alias) => Some(name(alias)),
+            None => ["rowid", "_rowid_", "oid"]
+                .iter()
+                .find(|rowid| table.column_index(rowid).is_none())
+                .map(|rowid| (*rowid).to_owned()),
+        };
+        let key = table.primary_key.iter().map(|part| part.column);
+        let primary_key = match key.clone().all(|column| self.shows(column)) {
+            true => key.map(name).collect(),
+            false => Vec::new(),
+        };
+        let begins = table.indexes.iter().filter(|index| index.filter.is_none());
+        let begins = begins.filter_map(|index| match index.columns.first()?.source {
+            IndexSource::Column(column) if self.shows(column) => Some(name(column)),
+            _ => None,
+        });
+        let seen = table.foreign_keys.iter();
+        let seen = seen.filter(|key| key.columns.iter().all(|column| self.shows(*column)));
+        let foreign_keys = seen.map(|key| VisibleForeignKey {
+            parent: key.parent.clone(),
+            columns: key.columns.iter().map(|column| name(*column)).collect(),
+            references: key.parent_columns.clone(),
+        });
+        VisibleKeys {
+            rowid: rowid.filter(|_| self.shows_rowid),
+            primary_key,
+            indexed: begins.collect(),
+            foreign_keys: foreign_keys.collect(),
+        }
+    }
+
     /// True for the column that names the rowid, where the rowid is visible.
     pub(crate) fn names_rowid(&self, shown: &NarrowedColumn) -> bool {
         self.shows_rowid && self.table.rowid_alias == Some(shown.column)
     }
+}
+
+/// The keys of a narrowed table, of columns visible as stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VisibleKeys {
+    /// The name of the rowid; `None` in a table without one, and where the rowid is hidden.
+    pub rowid: Option<String>,
+    /// The columns of the primary key in its order; none where one of them is hidden.
+    pub primary_key: Vec<String>,
+    /// Columns that an index of all rows begins with.
+    pub indexed: Vec<String>,
+    /// References to other tables.
+    pub foreign_keys: Vec<VisibleForeignKey>,
+}
+
+/// A reference of a narrowed table, all of whose columns are visible as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VisibleForeignKey {
+    /// The table referred to.
+    pub parent: String,
+    /// The columns of the reference.
+    pub columns: Vec<String>,
+    /// The columns referred to; none for the primary key.
+    pub references: Vec<String>,
 }
 
 fn quoted(name: &str) -> String {
@@ -240,18 +309,21 @@ impl Schema {
         whole.own = self.own.without_functions();
         let modules = self.modules.0.iter();
         let modules = modules.filter(|module| MODULES.contains(&module.name())).cloned().collect();
+        let registered = self.registered.modules.iter().filter(|module| module.reads_by_queries());
+        let registered = Registered { views: Vec::new(), modules: registered.cloned().collect() };
         let mut schema = Schema {
             cookie: self.cookie,
             utf16: self.utf16,
             own: whole.own.clone(),
             modules: Modules(modules),
+            registered,
             ..Schema::default()
         };
         let mut objects = Vec::new();
         for object in whole.objects() {
             let is = |granted: &&Granted| granted.table.eq_ignore_ascii_case(object.name());
             let Some(granted) = entitlement.tables.iter().find(is) else { continue };
-            let narrowed = narrow(object, granted, entitlement.shared_principal());
+            let narrowed = narrow(&whole, object, granted, entitlement.shared_principal());
             objects.push(narrowed.unwrap_or_else(|error| {
                 faults.push(error);
                 unfit(object.name())
@@ -262,6 +334,14 @@ impl Schema {
         schema.narrowing =
             Some(Arc::new(Narrowing { entitlement: Arc::clone(entitlement), whole }));
         schema
+    }
+
+    /// The visible keys of a narrowed table, listed or not; `None` for any other name.
+    pub fn visible_keys(&self, table: &str) -> Option<VisibleKeys> {
+        match self.object(table)? {
+            Object::Narrowed(table) => Some(table.keys()),
+            _ => None,
+        }
     }
 
     /// The same narrowed schema without a table whose rule does not fit.
@@ -280,7 +360,12 @@ fn unfit(name: &str) -> Object {
     Object::Damaged { name: name.to_owned(), why }
 }
 
-fn narrow(object: &Object, granted: &Granted, principal: Arc<str>) -> Result<Object, Error> {
+fn narrow(
+    whole: &Schema,
+    object: &Object,
+    granted: &Granted,
+    principal: Arc<str>,
+) -> Result<Object, Error> {
     let name = object.name();
     match object {
         Object::Table(table) => {
@@ -305,9 +390,14 @@ fn narrow(object: &Object, granted: &Granted, principal: Arc<str>) -> Result<Obj
             };
             Ok(Object::View(Arc::new(view)))
         }
-        Object::Virtual(_) => {
-            let why = "rows of virtual tables cannot be told apart by rules; grant ordinary tables";
-            Err(fault(name, why))
+        Object::Virtual(definition) => {
+            if !granted.writes.is_none() {
+                return Err(fault(name, "a virtual table is read under rules, and never written"));
+            }
+            let connected = definition.connect(whole, MAIN).map_err(|why| fault(name, why))?;
+            let narrowed = NarrowedTable::new(&connected.table, granted, principal)?;
+            let behind = Some((Arc::clone(definition), Arc::clone(connected)));
+            Ok(Object::Narrowed(Arc::new(NarrowedTable { behind, ..narrowed })))
         }
         Object::Narrowed(_) | Object::Damaged { .. } => {
             Err(fault(name, "its definition cannot be used"))

@@ -38,6 +38,10 @@ impl Module for Documents {
         true
     }
 
+    fn reads_by_queries(&self) -> bool {
+        true
+    }
+
     fn open(
         &self,
         _arguments: &[Option<Value>],

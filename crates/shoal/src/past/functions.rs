@@ -104,7 +104,7 @@ pub(super) fn all(library: &Arc<Library>) -> Vec<TableFunction> {
                 let rows = called(&library, name, rows, arguments, context);
                 Ok(rows.map_err(sql_error)?.into_iter().map(Ok))
             });
-            made.reads_databases().of_main()
+            made.reads_databases().for_narrowed().of_main()
         })
         .collect()
 }

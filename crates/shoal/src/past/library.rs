@@ -82,10 +82,12 @@ pub(crate) fn names(
     name: Option<&str>,
 ) -> Result<Vec<DocName>, Error> {
     let mut names = Vec::new();
-    let Some(schema) = context.schema().filter(|schema| schema.table(tables::DOC).is_some()) else {
+    // Under rules the tables are narrowed ones, and those without a grant are none.
+    let Some(schema) = context.schema().filter(|schema| schema.object(tables::DOC).is_some())
+    else {
         return Ok(names);
     };
-    if schema.table(layout::META).is_some() {
+    if schema.object(layout::META).is_some() {
         let sql = "SELECT value FROM main._shoal_meta WHERE key = 'layout'";
         ask(context, sql, &[], |row| match row {
             [Value::Int(version)] => layout::check_version(*version),
@@ -112,8 +114,12 @@ pub(crate) fn names(
 
 /// Refuses a file of layout 1: its changes are in another table.
 fn check_chunks(context: &ModuleContext<'_>) -> Result<(), Error> {
-    if context.schema().is_some_and(|schema| schema.table(CHUNK).is_some()) {
+    if context.schema().is_some_and(|schema| schema.object(CHUNK).is_some()) {
         return Ok(());
+    }
+    if context.is_narrowed() {
+        let why = "the rules grant no history of documents: their changes are in _shoal_chunk";
+        return Err(Error::Past { why: why.to_owned() });
     }
     let why = "the documents are as Shoal 0.1.0 stored them; their past can be asked once one of \
                them was written, which `shoal doc compact` does as well";
@@ -182,9 +188,11 @@ impl Library {
         doc: i64,
     ) -> Result<Arc<Document>, Error> {
         check_chunks(context)?;
+        // Under rules nothing is kept: the chunks in sight may be others at the next statement.
+        let keeps = !context.is_narrowed();
         let found = {
             let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.iter().find(|kept| kept.doc == doc).cloned()
+            kept.iter().find(|kept| keeps && kept.doc == doc).cloned()
         };
         let last = last(context, doc)?;
         let known = match found {
@@ -215,7 +223,9 @@ impl Library {
         })?;
         intake.finish()?;
         let document = Arc::new(document);
-        self.keep(Kept { doc, last, document: Arc::clone(&document) });
+        if keeps {
+            self.keep(Kept { doc, last, document: Arc::clone(&document) });
+        }
         Ok(document)
     }
 

@@ -14,7 +14,7 @@ use crate::times::Times;
 /// Cost: the chunks are read; a document chunk is loaded.
 pub(super) fn times(context: &ModuleContext<'_>, doc: i64) -> Result<Times, Error> {
     let mut runs = None;
-    if context.schema().is_some_and(|schema| schema.table(tables::STORED).is_some()) {
+    if context.schema().is_some_and(|schema| schema.object(tables::STORED).is_some()) {
         let sql = "SELECT chunk, times FROM main._shoal_stored WHERE doc = ?1";
         ask(context, sql, &[Value::Int(doc)], |row| {
             if let [Value::Int(chunk), Value::Blob(times)] = row {
