@@ -24,8 +24,7 @@ use crate::graph::Graph;
 use crate::procedure::{Bounds, Input, Procedures, Signature, ValueKind};
 use crate::value::Value;
 use options::Options;
-use snapshot::Direction;
-pub(crate) use snapshot::{Selection, Snapshot};
+pub(crate) use snapshot::{Direction, Selection, Snapshot};
 pub(crate) use snapshots::{Snapshots, States};
 
 /// The procedures of this crate, `algo.*`.

@@ -5,6 +5,7 @@
 //! that the clause itself wrote.
 
 mod aggregate;
+pub(crate) mod compact;
 mod gather;
 mod write;
 
@@ -60,8 +61,17 @@ impl Run<'_> {
         sink: &mut RowSink<'_>,
     ) -> Result<bool> {
         let (mut clauses, mut rows) = (clauses, rows);
+        let mut compact = self.compact(clauses, &rows, outer)?;
         loop {
             let Some(at) = clauses.iter().position(gathers) else {
+                if let Some(compact) = compact.take() {
+                    let (first, rest) = (&clauses[0], &clauses[1..]);
+                    return self.compact_rows(compact, first, &mut |run, row, count| {
+                        times(count, || {
+                            run.stream(rest, row, outer, &mut |run, row| sink(run, row))
+                        })
+                    });
+                }
                 for mut row in rows {
                     if !self.stream(clauses, &mut row, outer, &mut |run, row| sink(run, row))? {
                         return Ok(false);
@@ -70,6 +80,18 @@ impl Run<'_> {
                 return Ok(true);
             };
             let mut gather = Gather::new(self, &clauses[at], outer)?;
+            if let Some(compact) = compact.take() {
+                rows.clear();
+                let between = &clauses[1..at];
+                self.compact_rows(compact, &clauses[0], &mut |run, row, count| {
+                    if between.is_empty() {
+                        return gather.add_times(run, row, count);
+                    }
+                    times(count, || {
+                        run.stream(between, row, outer, &mut |run, row| gather.add(run, row))
+                    })
+                })?;
+            }
             for mut row in rows {
                 if !self
                     .stream(&clauses[..at], &mut row, outer, &mut |run, row| gather.add(run, row))?
@@ -258,6 +280,16 @@ impl Run<'_> {
             .collect();
         Ok(rows.into_iter().map(|row| places.iter().map(|&at| row[at].clone()).collect()).collect())
     }
+}
+
+/// Does something so many times, or until it says no.
+fn times(count: u64, mut each: impl FnMut() -> Result<bool>) -> Result<bool> {
+    for _ in 0..count {
+        if !each()? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// True of a clause with a need of all rows before its first.

@@ -118,6 +118,17 @@ pub trait Graph {
         }
     }
 
+    /// True where a relationship has one pair of ends, so that relationships between the same nodes
+    /// are as many as [`Graph::each_relationship`] gives.
+    fn has_single_ends(&self) -> bool {
+        true
+    }
+
+    /// True where [`Graph::edges`] gives relationships whose other end is no node.
+    fn shows_missing_nodes(&self) -> bool {
+        true
+    }
+
     /// An estimate of the number of nodes, of those with a label where one is given; exact below
     /// 1,000.
     fn estimate(&self, label: Option<&str>) -> Result<u64>;

@@ -24,6 +24,7 @@ mod lexer;
 mod mapped;
 mod matcher;
 mod memory;
+mod multiway;
 mod parser;
 pub mod pgq;
 mod picture;

@@ -23,6 +23,7 @@ use crate::source::{ConnectionSource, Source, failed};
 use crate::value::{Map, Value};
 use edges::{EdgePass, EndOf};
 pub(crate) use keys::KnownKeys;
+pub(crate) use rows::parts as table_and_row;
 use rows::{Inner, Kind, columns_of, node_at, parts};
 
 /// A graph over tables of a connection's database.
@@ -74,7 +75,22 @@ impl<S: Source> TablesGraph<S> {
     }
 
     fn type_of(table: &ElementTable) -> &str {
-        table.labels.first().map_or(&*table.table, |label| &*label.name)
+        table.first_label()
+    }
+
+    /// The names of the tables, vertices first.
+    pub(crate) fn tables(&self) -> Vec<String> {
+        let vertices = self.graph.vertices.iter().map(|table| table.table.clone());
+        vertices.chain(self.graph.edges.iter().map(|edge| edge.element.table.clone())).collect()
+    }
+
+    /// The id of a row of a vertex table, by the columns of its identity.
+    ///
+    /// # Errors
+    /// Rows without an id.
+    pub(crate) fn id_of(&self, table: usize, key: &[Sql]) -> Result<i64> {
+        let kind = self.node_kind(table).expect("a vertex table of the graph");
+        self.inner.borrow_mut().id(kind, key)
     }
 
     /// The tables of nodes that may have a label.
@@ -325,6 +341,14 @@ impl<S: Source> Graph for TablesGraph<S> {
             self.inner.borrow_mut().each_edge(&pass, each)?;
         }
         Ok(())
+    }
+
+    fn has_single_ends(&self) -> bool {
+        self.graph.has_single_ends()
+    }
+
+    fn shows_missing_nodes(&self) -> bool {
+        false
     }
 
     fn estimate(&self, label: Option<&str>) -> Result<u64> {

@@ -66,6 +66,51 @@ impl Run<'_> {
         Ok(made)
     }
 
+    /// True of a node with the labels and properties of all patterns.
+    pub(crate) fn nodes_fit(
+        &self,
+        patterns: &[&NodePattern],
+        id: i64,
+        row: &[Value],
+    ) -> Result<bool> {
+        for pattern in patterns {
+            if !self.node_fits(pattern, id, &mut Env::of(row))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn node_fits(&self, pattern: &NodePattern, id: i64, env: &mut Env<'_>) -> Result<bool> {
+        if pattern.labels.is_none() && pattern.properties.is_none() {
+            return Ok(true);
+        }
+        let Some(node) = self.graph.node(id)? else { return Ok(false) };
+        if let Some(labels) = &pattern.labels {
+            let has = |name: &str| node.labels.iter().any(|label| &**label == name);
+            if !labels.holds(&has, !node.labels.is_empty()) {
+                return Ok(false);
+            }
+        }
+        self.properties_fit(&pattern.properties, &node.properties, env)
+    }
+
+    fn properties_fit(
+        &self,
+        wanted: &Option<Expr>,
+        found: &crate::value::Map,
+        env: &mut Env<'_>,
+    ) -> Result<bool> {
+        let Some(Expr { kind: Kind::Map(fields), .. }) = wanted else { return Ok(true) };
+        for (key, value) in fields {
+            let Some(found) = found.get(key.as_str()) else { return Ok(false) };
+            if found.equals(&self.eval(value, env)?) != Some(true) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// The path of a pattern whose elements a row has.
     pub(crate) fn path_of(&self, pattern: &PathPattern, row: &[Value]) -> Result<Value> {
         let Value::Node(start) = row_get(row, pattern.start.slot) else { return Ok(Value::Null) };
@@ -220,17 +265,7 @@ impl Matcher<'_> {
 
     /// True of a node with the pattern's labels and properties.
     fn node_fits(&self, pattern: &NodePattern, id: i64, row: &[Value]) -> Result<bool> {
-        if pattern.labels.is_none() && pattern.properties.is_none() {
-            return Ok(true);
-        }
-        let Some(node) = self.run.graph.node(id)? else { return Ok(false) };
-        if let Some(labels) = &pattern.labels {
-            let has = |name: &str| node.labels.iter().any(|label| &**label == name);
-            if !labels.holds(&has, !node.labels.is_empty()) {
-                return Ok(false);
-            }
-        }
-        self.properties_fit(&pattern.properties, &node.properties, row)
+        self.run.node_fits(pattern, id, &mut self.env(row))
     }
 
     fn properties_fit(
@@ -239,15 +274,7 @@ impl Matcher<'_> {
         found: &crate::value::Map,
         row: &[Value],
     ) -> Result<bool> {
-        let Some(Expr { kind: Kind::Map(fields), .. }) = wanted else { return Ok(true) };
-        let mut env = self.env(row);
-        for (key, value) in fields {
-            let Some(found) = found.get(key.as_str()) else { return Ok(false) };
-            if found.equals(&self.run.eval(value, &mut env)?) != Some(true) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        self.run.properties_fit(wanted, found, &mut self.env(row))
     }
 
     /// True of a relationship with the pattern's type and properties; its type was asked of the

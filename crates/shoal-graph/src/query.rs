@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use crate::ast::{Clause, Mode};
 use crate::bind;
 use crate::error::Result;
+use crate::exec::compact::{KeptSnapshots, Shape};
 use crate::graph::Graph;
 use crate::lexer::{TokenKind, tokens};
 use crate::matcher::plan;
@@ -88,6 +89,20 @@ pub fn run(
     columns: &mut dyn FnMut(&[String]) -> Result<()>,
     sink: &mut dyn FnMut(Vec<Value>) -> Result<bool>,
 ) -> Result<()> {
+    run_with(graph, text, (environment, None), columns, sink)
+}
+
+/// As [`run`], with snapshots that are kept of the graph's state.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_with(
+    graph: &dyn Graph,
+    text: &str,
+    (environment, kept): (&Environment<'_>, Option<KeptSnapshots<'_>>),
+    columns: &mut dyn FnMut(&[String]) -> Result<()>,
+    sink: &mut dyn FnMut(Vec<Value>) -> Result<bool>,
+) -> Result<()> {
     let mut query = parser::parse(text)?;
     let names = bind::bind(&mut query, environment.parameters, environment.procedures)?;
     let nanos = environment.now_nanos;
@@ -109,6 +124,8 @@ pub fn run(
         dead_nodes: RefCell::default(),
         dead_relationships: RefCell::default(),
         plans: RefCell::default(),
+        writes: query.parts.iter().flat_map(|part| &part.clauses).any(clause_writes),
+        kept,
         profile: RefCell::default(),
     };
     if query.mode == Mode::Explain {
@@ -123,7 +140,7 @@ pub fn run(
         }
         return Ok(());
     }
-    let writes = query.parts.iter().flat_map(|part| &part.clauses).any(clause_writes);
+    let writes = run.writes;
     graph.begin(writes)?;
     let mut kept: Vec<Vec<Value>> = Vec::new();
     let result = execute(&run, &query, &names, writes, &mut kept, columns, sink);
@@ -220,6 +237,11 @@ fn describe(run: &Run<'_>, parts: &[crate::ast::Part]) -> Result<Vec<(String, Op
                 .find(|pair| pair[0] == key)
                 .map(|pair| pair[1]);
             lines.push((title(clause).to_owned(), count));
+            if std::ptr::eq(clause, &part.clauses[0]) && Shape::of(run, &part.clauses)?.is_some() {
+                let line = "  multiway join over compressed rows, counted where nothing is read";
+                lines.push((line.to_owned(), None));
+                continue;
+            }
             if let Clause::Match(found) = clause {
                 let plan = run.plan_of(found)?;
                 lines.extend(

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::bind::{LOCAL, OUT};
 use crate::error::{Error, ErrorClass, Result};
+use crate::exec::compact::KeptSnapshots;
 use crate::graph::{Graph, NodeData, RelationshipData};
 use crate::procedure::{Bounds, Procedures};
 use crate::temporal::DateTime;
@@ -48,6 +49,10 @@ pub(crate) struct Run<'g> {
     pub(crate) dead_nodes: RefCell<FxHashMap<i64, Arc<NodeData>>>,
     pub(crate) dead_relationships: RefCell<FxHashMap<i64, Arc<RelationshipData>>>,
     pub(crate) plans: RefCell<FxHashMap<usize, Arc<crate::matcher::plan::Plan>>>,
+    /// True of a query that changes the graph while it runs.
+    pub(crate) writes: bool,
+    /// Snapshots of the graph's state, known to whoever runs the query.
+    pub(crate) kept: Option<KeptSnapshots<'g>>,
     /// Rows that each clause of the first part gave, for `PROFILE`.
     pub(crate) profile: RefCell<Vec<u64>>,
 }

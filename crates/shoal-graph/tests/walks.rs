@@ -208,6 +208,37 @@ fn explain_names_the_index_of_a_property() {
 }
 
 #[test]
+fn explain_names_the_multiway_join() {
+    let graph = tables();
+    query(&graph, "UNWIND range(1, 5) AS i CREATE (:City {name: i})-[:ROAD]->(:City {name: -i})");
+    let plan = |text: &str| query(&graph, &format!("EXPLAIN {text}"))[1][0].to_string();
+    for asked in [
+        "MATCH (a)-->(b)-->(c) RETURN count(*)",
+        "MATCH (a:City)-[r:ROAD]-(b)-[:ROAD]-(a) WHERE a.name > 1 RETURN a.name, count(r)",
+        "MATCH (a)-->(b)<--(c), (c)-->(a) RETURN a, b ORDER BY a.name LIMIT 3",
+        "MATCH p = (a)-->(b) RETURN count(p)",
+    ] {
+        assert!(plan(asked).contains("multiway join"), "{asked}: {}", plan(asked));
+    }
+    for asked in [
+        "MATCH (a)-[r]->(b) RETURN r",
+        "MATCH (a)-[*1..2]->(b) RETURN count(*)",
+        "MATCH (a)-[:ROAD|RAIL]->(b) RETURN count(*)",
+        "MATCH (a)-[:ROAD]->(b)-->(c) RETURN count(*)",
+        "MATCH (a)-->(b)--(c) RETURN count(*)",
+        "MATCH p = (a)-->(b) RETURN count(DISTINCT p)",
+        "MATCH p = (a)-->(b) RETURN length(p)",
+        "MATCH (a)-[{x: 1}]->(b) RETURN count(*)",
+        "MATCH (a)-->(b) RETURN a.name LIMIT 1",
+        "MATCH (a)-->(b) WHERE rand() < 2 RETURN count(*)",
+        "MATCH (a)-->(b) WHERE (b)-->() RETURN count(*)",
+        "OPTIONAL MATCH (a)-->(b) RETURN count(*)",
+    ] {
+        assert!(!plan(asked).contains("multiway join"), "{asked}");
+    }
+}
+
+#[test]
 fn patterns_match_every_walk_of_a_naive_enumerator() {
     let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     let (mut compared, mut rows_seen) = (0, 0);
@@ -254,6 +285,7 @@ fn patterns_match_every_walk_of_a_naive_enumerator() {
             query(&*graph, &text).iter().map(|row| format!("{} {}", row[0], row[1])).collect();
         found.sort();
         assert_eq!(found, wanted, "round {round}: {text}\n{:?}\n{:?}", plain.nodes, plain.edges);
+        counts_agree(&*graph, &plain, (&vars, &labels, &steps), &wanted);
         // A path has the same rows, and as many relationships as its steps.
         let text = format!("MATCH p = {pattern} RETURN length(p) AS l, size(nodes(p)) AS n");
         for row in query(&*graph, &text) {
@@ -266,6 +298,77 @@ fn patterns_match_every_walk_of_a_naive_enumerator() {
         rows_seen += wanted.len();
     }
     assert!(rows_seen > compared, "{rows_seen} rows in {compared} patterns");
+}
+
+/// Counts, groups and distinct rows of a pattern beside the rows of the enumerator, with conditions
+/// on nodes.
+fn counts_agree(
+    graph: &dyn Graph,
+    plain: &Plain,
+    (vars, labels, steps): (&[usize], &[Option<&'static str>], &[Step]),
+    rows: &[String],
+) {
+    let pattern = pattern_text(vars, labels, steps);
+    let nodes: Vec<Vec<i64>> = rows
+        .iter()
+        .map(|row| {
+            let (ids, _) = row.split_once(']').expect("a list of ids");
+            ids[1..].split(", ").map(|id| id.parse().expect("an id")).collect()
+        })
+        .collect();
+    let count = |text: &str| match &*query(graph, text) {
+        [row] => match row[0] {
+            Value::Integer(count) => count as usize,
+            _ => panic!("{text}: {row:?}"),
+        },
+        rows => panic!("{text}: {rows:?}"),
+    };
+    assert_eq!(count(&format!("MATCH {pattern} RETURN count(*)")), rows.len(), "{pattern}");
+    assert_eq!(count(&format!("MATCH {pattern} RETURN count(r0)")), rows.len(), "{pattern}");
+    assert_eq!(count(&format!("MATCH p = {pattern} RETURN count(p)")), rows.len(), "{pattern}");
+    // Groups of each node, with a sum that every equal row adds to.
+    for (at, var) in vars.iter().enumerate() {
+        let mut wanted: BTreeMap<i64, i64> = BTreeMap::new();
+        for row in &nodes {
+            *wanted.entry(row[at]).or_default() += 1;
+        }
+        let text = format!(
+            "MATCH {pattern} RETURN id(n{var}) AS n, count(*) AS c, sum(id(n{var})) AS s ORDER BY n"
+        );
+        let wanted: Vec<Vec<Value>> = wanted
+            .into_iter()
+            .map(|(id, count)| [id, count, id * count].map(Value::Integer).to_vec())
+            .collect();
+        assert_eq!(query(graph, &text), wanted, "{text} {:?}", plain.edges);
+        let text = format!("MATCH {pattern} RETURN DISTINCT id(n{var}) AS n ORDER BY n");
+        let ids: Vec<Vec<Value>> = wanted.iter().map(|row| row[..1].to_vec()).collect();
+        assert_eq!(query(graph, &text), ids, "{text}");
+    }
+    // Conditions on one node and on two.
+    let (first, last) = (vars[0], vars[vars.len() - 1]);
+    let middle = plain.nodes[plain.nodes.len() / 2].0;
+    let text = format!(
+        "MATCH {pattern} WHERE id(n{first}) <> {middle} AND id(n{first}) <= id(n{last}) \
+         WITH n{last} AS last RETURN id(last) AS n, count(*) AS c ORDER BY n"
+    );
+    let mut wanted: BTreeMap<i64, i64> = BTreeMap::new();
+    for row in &nodes {
+        let (first, last) = (row[0], row[row.len() - 1]);
+        if first != middle && first <= last {
+            *wanted.entry(last).or_default() += 1;
+        }
+    }
+    let wanted: Vec<Vec<Value>> =
+        wanted.into_iter().map(|pair| [pair.0, pair.1].map(Value::Integer).to_vec()).collect();
+    assert_eq!(query(graph, &text), wanted, "{text} {:?}", plain.edges);
+    // Rows themselves, equal ones as often as they match.
+    let shown: Vec<String> = vars.iter().map(|var| format!("id(n{var})")).collect();
+    let text = format!("MATCH {pattern} RETURN [{}] AS n", shown.join(", "));
+    let mut found: Vec<String> = query(graph, &text).iter().map(|row| row[0].to_string()).collect();
+    found.sort();
+    let mut wanted: Vec<String> = nodes.iter().map(|row| format!("{row:?}")).collect();
+    wanted.sort();
+    assert_eq!(found, wanted, "{text}");
 }
 
 #[test]

@@ -49,7 +49,7 @@ use crate::write::{self, TableWriter};
 use crate::{Error, plan};
 use attached::{Databases, Schemas};
 pub use blob::Blob;
-pub use clauses::Clause;
+pub use clauses::{Clause, ClausePlace};
 use data_version::DataVersions;
 pub use follow::TableState;
 pub use keeper::Keeper;

@@ -44,7 +44,7 @@ mod write;
 
 pub use authorize::{Access, Authorization};
 pub use connection::{
-    Blob, Clause, Connection, Keeper, Narrowed, Statement, TableState, VisibleVirtual,
+    Blob, Clause, ClausePlace, Connection, Keeper, Narrowed, Statement, TableState, VisibleVirtual,
 };
 pub use entitlement::{Entitlement, TableRule, WrittenColumns};
 pub use error::{ConstraintKind, Error, NameKind, Raise};

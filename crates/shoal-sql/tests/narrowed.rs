@@ -10,8 +10,8 @@ use common::{Scratch, ask, lines};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use shoal_sql::{
-    ArgumentCount, Clause, Connection, Entitlement, Error, FunctionFlags, Narrowed, TableFunction,
-    TableRule, Value,
+    ArgumentCount, Clause, ClausePlace, Connection, Entitlement, Error, FunctionFlags, Narrowed,
+    TableFunction, TableRule, Value,
 };
 
 const FILE: &str = "
@@ -262,7 +262,7 @@ impl Clause for Whole {
         "WHOLE"
     }
 
-    fn query(&self, _: &str, _: &mut Connection) -> Result<(String, usize), Error> {
+    fn query(&self, _: ClausePlace<'_>, _: &mut Connection) -> Result<(String, usize), Error> {
         panic!("a narrowed connection asks no clause")
     }
 }

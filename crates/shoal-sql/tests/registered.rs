@@ -453,3 +453,108 @@ fn an_operator_gives_the_rows_of_calls_one_by_one() {
     let plan = rows(&mut batched, "EXPLAIN QUERY PLAN SELECT 1 FROM n, divisors(n.b) d");
     assert_eq!(plan.len(), 2, "{plan:?}");
 }
+
+/// Pairs of numbers: 7 and 8 three times, 7 and 9 twice, 5 and 9 once.
+#[derive(Debug)]
+struct Pairs;
+
+const PAIRS: [([i64; 2], u64); 3] = [([7, 8], 3), ([7, 9], 2), ([5, 9], 1)];
+
+#[derive(Debug, Default)]
+struct PairRows {
+    columns: Vec<usize>,
+    folds: bool,
+    next: usize,
+    left: u64,
+    repeats: u64,
+}
+
+impl Module for Pairs {
+    fn name(&self) -> &str {
+        "pairs"
+    }
+
+    fn columns(&self) -> Vec<&str> {
+        vec!["a", "b", "folded"]
+    }
+
+    fn declared_type(&self, column: usize) -> &str {
+        if column == 0 { "INTEGER" } else { "" }
+    }
+
+    fn open(
+        &self,
+        _: &[Option<Value>],
+        _: &ModuleContext<'_>,
+    ) -> Result<Box<dyn ModuleRows>, Error> {
+        Ok(Box::new(PairRows::default()))
+    }
+}
+
+impl ModuleRows for PairRows {
+    fn reads(&mut self, columns: &[usize], folds: bool) {
+        (self.columns, self.folds) = (columns.to_vec(), folds);
+    }
+
+    fn repeats(&self) -> u64 {
+        self.repeats
+    }
+
+    fn next(&mut self, row: &mut Vec<Value>, _: &ModuleContext<'_>) -> Result<bool, Error> {
+        if self.left == 0 {
+            let Some((_, count)) = PAIRS.get(self.next) else { return Ok(false) };
+            self.next += 1;
+            (self.left, self.repeats) = if self.folds { (1, *count) } else { (*count, 1) };
+        }
+        self.left -= 1;
+        let ([a, b], _) = PAIRS[self.next - 1];
+        // The last column tells how many rows this one is.
+        for (column, value) in [a, b, self.repeats as i64].into_iter().enumerate() {
+            let is_read = self.columns.contains(&column);
+            row.push(if is_read { Value::Int(value) } else { Value::Null });
+        }
+        Ok(true)
+    }
+}
+
+#[test]
+fn equal_rows_of_a_module_come_as_one() {
+    let scratch = Scratch::new(SCHEMA);
+    let mut connection = scratch.ours();
+    connection.register_module(Arc::new(Pairs));
+    let mut ask = |sql: &str| {
+        let shown = |row: Vec<Value>| {
+            let shown: Vec<String> = row
+                .iter()
+                .map(|value| match value {
+                    Value::Int(int) => int.to_string(),
+                    Value::Text(text) => String::from_utf8_lossy(text).into_owned(),
+                    other => format!("{other:?}"),
+                })
+                .collect();
+            shown.join("|")
+        };
+        rows(&mut connection, sql).into_iter().map(shown).collect::<Vec<_>>().join(" ")
+    };
+    for (sql, wanted) in [
+        ("SELECT count(*) FROM pairs", "6"),
+        ("SELECT count(*), max(folded) FROM pairs", "6|3"),
+        ("SELECT a, count(*), sum(b) FROM pairs GROUP BY a ORDER BY a", "5|1|9 7|5|42"),
+        ("SELECT count(a), count(DISTINCT b), group_concat(b) FROM pairs", "6|2|8,8,8,9,9,9"),
+        ("SELECT DISTINCT b, folded FROM pairs WHERE a = 7", "8|3 9|2"),
+        ("SELECT count(*), min(folded) FROM (SELECT a, folded FROM pairs WHERE b = 9)", "3|1"),
+        // The bare column is of the row with the largest value.
+        ("SELECT max(b), a FROM pairs", "9|7"),
+        // Rows stay apart where each is asked for, joined, or given to a function.
+        ("SELECT a, folded FROM pairs", "7|1 7|1 7|1 7|1 7|1 5|1"),
+        ("SELECT count(*), max(folded) FROM pairs, t WHERE t.id = a - 4", "6|1"),
+        ("SELECT max(folded), sum(abs(b)) FROM pairs", "1|51"),
+        ("SELECT count(*) FILTER (WHERE b = 8), max(folded) FROM pairs", "3|1"),
+        ("SELECT sum(b) OVER (ROWS UNBOUNDED PRECEDING) FROM pairs", "8 16 24 33 42 51"),
+        // A declared type gives its affinity, and no other column has one.
+        ("SELECT count(*) FROM pairs WHERE a = '7'", "5"),
+        ("SELECT count(*) FROM pairs WHERE b = '9'", "0"),
+    ] {
+        assert_eq!(ask(sql), wanted, "{sql}");
+    }
+}

@@ -131,11 +131,14 @@ enum Spelling {
     Value(&'static str),
 }
 
-/// The options of `sqlite3` whose spelling or meaning differs here. `-csv` ends rows with a line
+/// The options of `sqlite3`, as `shoal sql` spells them. `-csv` ends rows with a line
 /// feed where `.mode csv` ends them as RFC 4180 does.
 const SPELLINGS: &[(&str, Spelling)] = &[
     ("ascii", Spelling::Commands(&[".mode ascii"])),
+    ("bail", Spelling::Option("--bail")),
+    ("batch", Spelling::Option("--batch")),
     ("box", Spelling::Commands(&[".mode box"])),
+    ("cmd", Spelling::Option("--cmd")),
     ("column", Spelling::Commands(&[".mode column"])),
     ("csv", Spelling::Commands(&[".mode csv", r#".separator "," "\n""#])),
     ("echo", Spelling::Commands(&[".echo on"])),

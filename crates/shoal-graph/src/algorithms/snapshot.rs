@@ -1,5 +1,7 @@
 //! A graph as compressed rows: for each node the places of its neighbours, both ways.
 
+use std::sync::OnceLock;
+
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
@@ -22,13 +24,13 @@ pub(crate) enum Direction {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Selection<'s> {
     /// The label of the nodes; nothing takes all nodes.
-    pub(super) label: Option<&'s str>,
+    pub(crate) label: Option<&'s str>,
     /// The type of the relationships; nothing takes all types.
-    pub(super) kind: Option<&'s str>,
+    pub(crate) kind: Option<&'s str>,
     /// The way in which relationships are followed.
-    pub(super) direction: Direction,
+    pub(crate) direction: Direction,
     /// The property with a relationship's weight; nothing reads no weights.
-    pub(super) weight: Option<&'s str>,
+    pub(crate) weight: Option<&'s str>,
 }
 
 /// Nodes by place, ascending by id, and their neighbours.
@@ -38,6 +40,10 @@ pub(crate) struct Snapshot {
     outgoing: Rows,
     /// Relationships against their direction; `outgoing` again where both ways are followed.
     incoming: Option<Rows>,
+    /// Relationships that led to or from no node of the selection.
+    left_out: usize,
+    /// Neighbours on either side, once a pattern has asked for them.
+    either: OnceLock<Rows>,
 }
 
 #[derive(Debug, Default)]
@@ -98,7 +104,7 @@ impl Snapshot {
         bounds.keep(places.bytes())?;
         // A relationship's place in the list, and in the rows both ways.
         let edge_bytes = if selection.weight.is_some() { 2 * 24 } else { 2 * 8 };
-        let (mut ends, mut weights) = (Vec::new(), Vec::new());
+        let (mut ends, mut weights, mut left_out) = (Vec::new(), Vec::new(), 0);
         graph.each_relationship(
             selection.kind,
             selection.weight,
@@ -106,6 +112,7 @@ impl Snapshot {
                 bounds.tick()?;
                 // Relationships that leave the selection, or end at no node, lead nowhere.
                 let (Some(from), Some(to)) = (places.get(source), places.get(target)) else {
+                    left_out += 1;
                     return Ok(());
                 };
                 if ends.len().is_multiple_of(COUNT) {
@@ -132,17 +139,48 @@ impl Snapshot {
                 (merged(&rows, &back, ids.len()), None)
             }
         };
-        Ok(Snapshot { ids, outgoing, incoming })
+        Ok(Snapshot { ids, outgoing, incoming, left_out, either: OnceLock::new() })
     }
 
     /// The bytes in memory.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let incoming = self.incoming.as_ref().map_or(0, Rows::bytes);
-        8 * self.ids.len() + self.outgoing.bytes() + incoming
+        let either = self.either.get().map_or(0, Rows::bytes);
+        8 * self.ids.len() + self.outgoing.bytes() + incoming + either
+    }
+
+    /// The number of relationships left out: an end was no node of the selection.
+    pub(crate) fn left_out(&self) -> usize {
+        self.left_out
+    }
+
+    /// The ids of the nodes, ascending: each in its place.
+    pub(crate) fn ids(&self) -> &[i64] {
+        &self.ids
+    }
+
+    /// Neighbours on either side, ascending: one for each relationship, a loop once. Cost: one pass
+    /// of all rows at the first call.
+    pub(crate) fn either(&self, at: usize) -> &[u32] {
+        let rows = self.either.get_or_init(|| match &self.incoming {
+            Some(incoming) => {
+                let mut both = merged(&self.outgoing, incoming, self.ids.len());
+                both.weights = Vec::new();
+                for bounds in both.starts.windows(2) {
+                    both.neighbours[bounds[0]..bounds[1]].sort_unstable();
+                }
+                both
+            }
+            None => Rows::default(),
+        });
+        match self.incoming {
+            Some(_) => rows.of(at),
+            None => self.outgoing.of(at),
+        }
     }
 
     /// The number of nodes.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ids.len()
     }
 
@@ -152,22 +190,22 @@ impl Snapshot {
     }
 
     /// The id of the node in a place.
-    pub(super) fn id(&self, at: usize) -> i64 {
+    pub(crate) fn id(&self, at: usize) -> i64 {
         self.ids[at]
     }
 
     /// The place of a node.
-    pub(super) fn place(&self, id: i64) -> Option<usize> {
+    pub(crate) fn place(&self, id: i64) -> Option<usize> {
         self.ids.binary_search(&id).ok()
     }
 
     /// Places that relationships lead to, one for each relationship.
-    pub(super) fn outgoing(&self, at: usize) -> &[u32] {
+    pub(crate) fn outgoing(&self, at: usize) -> &[u32] {
         self.outgoing.of(at)
     }
 
     /// Places that relationships come from, one for each relationship.
-    pub(super) fn incoming(&self, at: usize) -> &[u32] {
+    pub(crate) fn incoming(&self, at: usize) -> &[u32] {
         self.incoming.as_ref().unwrap_or(&self.outgoing).of(at)
     }
 

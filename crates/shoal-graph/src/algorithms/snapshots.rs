@@ -39,6 +39,12 @@ impl Kept {
 }
 
 impl Snapshots {
+    /// True where the snapshot of a part of a graph in a state is kept.
+    pub(crate) fn has(&self, states: &States, graph: &str, selection: &Selection<'_>) -> bool {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().any(|kept| kept.states == *states && kept.is_of(graph, selection))
+    }
+
     /// The snapshot of a part of a graph in a state, read by `read` where none is kept. Snapshots
     /// of other states are forgotten, the oldest ones of this state where all become too large.
     ///

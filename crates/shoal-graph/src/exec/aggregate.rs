@@ -41,6 +41,34 @@ impl Accumulator {
         }
     }
 
+    /// Takes the arguments of so many equal rows.
+    pub(super) fn add_times(&mut self, run: &Run<'_>, args: Vec<Value>, count: u64) -> Result<()> {
+        let more = i64::try_from(count).unwrap_or(i64::MAX);
+        let is_null = args.first().is_some_and(Value::is_null);
+        match self.kind {
+            AggregateKind::CountStar => self.count_more(more),
+            AggregateKind::Count if self.seen.is_none() && is_null => Ok(()),
+            AggregateKind::Count if self.seen.is_none() => self.count_more(more),
+            AggregateKind::Min | AggregateKind::Max => self.add(run, args),
+            _ if self.seen.is_some() => self.add(run, args),
+            _ => {
+                for _ in 1..count {
+                    run.tick()?;
+                    self.add(run, args.clone())?;
+                }
+                self.add(run, args)
+            }
+        }
+    }
+
+    fn count_more(&mut self, more: i64) -> Result<()> {
+        self.count = self.count.checked_add(more).ok_or_else(|| {
+            let message = "the count does not fit 64 bits";
+            Error::runtime(ErrorClass::ArithmeticError, "IntegerOverflow", message)
+        })?;
+        Ok(())
+    }
+
     /// Takes the arguments of one row.
     pub(super) fn add(&mut self, run: &Run<'_>, mut args: Vec<Value>) -> Result<()> {
         if self.kind == AggregateKind::CountStar {

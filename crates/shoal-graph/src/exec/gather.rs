@@ -67,7 +67,7 @@ impl<'c> Gather<'c> {
             return Ok(true);
         };
         match &projection.groups {
-            Some(groups) => self.add_to_group(run, groups, row),
+            Some(groups) => self.add_to_group(run, groups, row, 1),
             None => {
                 let mut env = self.env(row);
                 let mut made = Vec::with_capacity(projection.items.len());
@@ -77,6 +77,21 @@ impl<'c> Gather<'c> {
                 drop(env);
                 self.add_made(run, projection, made, row)
             }
+        }
+    }
+
+    /// Takes one row so many times; false where no further row is wanted.
+    pub(super) fn add_times(&mut self, run: &Run<'_>, row: &[Value], count: u64) -> Result<bool> {
+        match self.clause {
+            Clause::Project(Projection { groups: Some(groups), .. }) => {
+                self.add_to_group(run, groups, row, count)
+            }
+            // Equal rows are one.
+            Clause::Project(Projection { distinct: true, .. }) => self.add(run, row),
+            _ => super::times(count, || {
+                run.tick()?;
+                self.add(run, row)
+            }),
         }
     }
 
@@ -131,7 +146,13 @@ impl<'c> Gather<'c> {
         });
     }
 
-    fn add_to_group(&mut self, run: &Run<'_>, groups: &Groups, row: &[Value]) -> Result<bool> {
+    fn add_to_group(
+        &mut self,
+        run: &Run<'_>,
+        groups: &Groups,
+        row: &[Value],
+        count: u64,
+    ) -> Result<bool> {
         let mut env = self.env(row);
         let keys =
             groups.keys.iter().map(|key| run.eval(key, &mut env)).collect::<Result<Vec<_>>>()?;
@@ -157,7 +178,7 @@ impl<'c> Gather<'c> {
                 .iter()
                 .map(|arg| run.eval(arg, &mut env))
                 .collect::<Result<Vec<_>>>()?;
-            state.add(run, args)?;
+            state.add_times(run, args, count)?;
         }
         Ok(true)
     }

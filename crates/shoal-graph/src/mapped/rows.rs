@@ -88,7 +88,7 @@ impl Kind<'_> {
 }
 
 /// The table's place and the row of an id.
-pub(super) fn parts(id: i64) -> (usize, i64) {
+pub(crate) fn parts(id: i64) -> (usize, i64) {
     let place = usize::try_from(id >> ROW_BITS).unwrap_or(usize::MAX);
     (place, id & ((1 << ROW_BITS) - 1))
 }

@@ -229,7 +229,7 @@ impl Planner<'_> {
 ///
 /// # Errors
 /// The graph's.
-fn indexed<'p>(graph: &dyn Graph, node: &'p NodePattern) -> Result<Option<&'p str>> {
+pub(crate) fn indexed<'p>(graph: &dyn Graph, node: &'p NodePattern) -> Result<Option<&'p str>> {
     let names = node.labels.as_ref().and_then(LabelExpr::conjunction).unwrap_or_default();
     if let Some(Expr { kind: Kind::Map(fields), .. }) = &node.properties {
         for (key, _) in fields {

@@ -5,13 +5,18 @@
 //! the table-valued function `cypher_rows`, each of whose rows is a JSON array.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
-use shoal_sql::{Clause, Connection, Error, ModuleContext, TableFunction, Value as Sql};
+use shoal_sql::{
+    Clause, ClausePlace, Connection, Error, ModuleContext, TableFunction, Value as Sql,
+};
 
 use super::elements::{DEFAULT_GRAPH, literal, quoted};
-use super::named::{Definitions, NamedGraph, refused};
+use super::functions::Known;
+use super::named::{NamedGraph, refused};
 use super::words::{Kind, Words, at_place};
 use crate::algorithms::Algorithms;
+use crate::exec::compact::KeptSnapshots;
 use crate::graph::Graph;
 use crate::json;
 use crate::query::{self, Environment};
@@ -33,7 +38,8 @@ impl Clause for Cypher {
         true
     }
 
-    fn query(&self, text: &str, _: &mut Connection) -> Result<(String, usize), Error> {
+    fn query(&self, place: ClausePlace<'_>, _: &mut Connection) -> Result<(String, usize), Error> {
+        let text = place.inside;
         let mut words = Words::new(text, true)?;
         let query = words.peek();
         let Some(cypher) = query.literal() else {
@@ -89,11 +95,10 @@ impl super::words::Word<'_> {
 }
 
 /// The table-valued function `cypher_rows(query, parameters, graph)`.
-pub(super) fn function() -> TableFunction {
+pub(super) fn function(known: Arc<Known>) -> TableFunction {
     let arguments = ["query", "parameters", "graph"];
-    let definitions = Definitions::default();
     TableFunction::new("cypher_rows", &["row"], &arguments, move |given, context| {
-        let rows = rows(&definitions, given, context)?;
+        let rows = rows(&known, given, context)?;
         Ok(rows.into_iter().map(|row| Ok::<_, Error>(vec![row.into()])))
     })
     .reads_databases()
@@ -101,7 +106,7 @@ pub(super) fn function() -> TableFunction {
 }
 
 fn rows(
-    definitions: &Definitions,
+    known: &Known,
     given: &[Option<Sql>],
     context: &ModuleContext<'_>,
 ) -> Result<Vec<String>, Error> {
@@ -120,14 +125,20 @@ fn rows(
         None => Map::new(),
     };
     let name = text(2)?.unwrap_or_else(|| DEFAULT_GRAPH.to_owned());
-    let graph = NamedGraph::find(definitions, &name, context)?;
-    run(graph.graph(), &query, &parameters, context)
+    let graph = NamedGraph::find(&known.definitions, &name, context)?;
+    let states = context.states();
+    let kept = states.as_ref().map(|states| KeptSnapshots {
+        snapshots: &known.snapshots,
+        states,
+        graph: &name,
+    });
+    run(graph.graph(), &query, (&parameters, kept), context)
 }
 
 fn run(
     graph: &dyn Graph,
     query: &str,
-    parameters: &Map,
+    (parameters, kept): (&Map, Option<KeptSnapshots<'_>>),
     context: &ModuleContext<'_>,
 ) -> Result<Vec<String>, Error> {
     let (mut now_ms, mut seed) = (0_i64, 0_i64);
@@ -155,7 +166,8 @@ fn run(
         memory_max: MEMORY_MAX,
     };
     let (mut rows, mut bytes) = (Vec::new(), 0_usize);
-    let result = query::run(graph, query, &environment, &mut |_| Ok(()), &mut |row| {
+    let given = (&environment, kept);
+    let result = query::run_with(graph, query, given, &mut |_| Ok(()), &mut |row| {
         let row = row_json(&row);
         bytes += row.len() + size_of::<String>();
         if bytes > MEMORY_MAX {

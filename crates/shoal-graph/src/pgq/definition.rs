@@ -306,6 +306,14 @@ pub(crate) struct MappedGraph {
     pub(crate) edges: Vec<EdgeTable>,
 }
 
+impl MappedGraph {
+    /// True where each row of an edge table is an edge between one pair of vertices.
+    pub(crate) fn has_single_ends(&self) -> bool {
+        let is_single = |end: &EdgeEnd| self.vertices[end.vertex].facts.is_unique(&end.references);
+        self.edges.iter().all(|edge| is_single(&edge.source) && is_single(&edge.target))
+    }
+}
+
 /// A table of vertices or edges.
 #[derive(Clone, Debug)]
 pub(crate) struct ElementTable {
@@ -359,6 +367,11 @@ pub(crate) struct EdgeEnd {
 }
 
 impl ElementTable {
+    /// The first label, or the table's name where there is none: the type of an edge.
+    pub(crate) fn first_label(&self) -> &str {
+        self.labels.first().map_or(&*self.table, |label| &*label.name)
+    }
+
     /// A property; `None` where the table has none of the name.
     pub(crate) fn property(&self, name: &str) -> Option<&Property> {
         let mut all = self.labels.iter().flat_map(|label| &label.properties);

@@ -200,7 +200,7 @@ impl EdgeEnd {
 }
 
 /// A column, or the rowid, whose name in quotes would be a text where it is no column.
-fn quoted_rowid(name: &str) -> String {
+pub(super) fn quoted_rowid(name: &str) -> String {
     match name {
         "rowid" | "_rowid_" | "oid" => name.to_owned(),
         _ => quoted(name),

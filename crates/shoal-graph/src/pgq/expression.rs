@@ -29,8 +29,43 @@ pub(super) struct Scope<'s, 't> {
     pub(super) graph: &'s MappedGraph,
     pub(super) pattern: &'s Pattern<'t>,
     pub(super) choice: &'s Choice,
-    /// In a query of `graph_walk`: the parameters of the statement, given as a JSON array.
-    pub(super) parameters: Option<&'s RefCell<Vec<String>>>,
+    /// In a query that a function runs: the parameters of the statement.
+    pub(super) parameters: Option<&'s Parameters>,
+    /// In a query over the rows of `graph_match`: the rowid of a node whose table is not joined.
+    pub(super) rowid_of: Option<&'s dyn Fn(usize) -> Option<String>>,
+}
+
+/// Parameters of a statement in a query that a function runs.
+pub(super) struct Parameters {
+    names: RefCell<Vec<String>>,
+    /// True where they are given as a JSON array, false where each has its number.
+    are_json: bool,
+}
+
+impl Parameters {
+    /// Parameters given as a JSON array, behind those known.
+    pub(super) fn json(known: Vec<String>) -> Parameters {
+        Parameters { names: RefCell::new(known), are_json: true }
+    }
+
+    /// Parameters by numbers.
+    pub(super) fn numbered() -> Parameters {
+        Parameters { names: RefCell::default(), are_json: false }
+    }
+
+    /// The parameters as the statement names them.
+    pub(super) fn into_names(self) -> Vec<String> {
+        self.names.into_inner()
+    }
+
+    fn sql(&self, name: &str) -> String {
+        let mut names = self.names.borrow_mut();
+        let at = names.iter().position(|known| known == name).unwrap_or_else(|| {
+            names.push(name.to_owned());
+            names.len() - 1
+        });
+        if self.are_json { format!("(?2 ->> {at})") } else { format!("?{}", at + 1) }
+    }
 }
 
 /// The kind of a variable.
@@ -128,12 +163,7 @@ impl<'s> Scope<'s, '_> {
             return Err(at_place(why, word.start));
         }
         let Some(parameters) = self.parameters else { return Ok(word.text.to_owned()) };
-        let mut parameters = parameters.borrow_mut();
-        let at = parameters.iter().position(|known| known == word.text).unwrap_or_else(|| {
-            parameters.push(word.text.to_owned());
-            parameters.len() - 1
-        });
-        Ok(format!("(?2 ->> {at})"))
+        Ok(parameters.sql(word.text))
     }
 
     fn property(
@@ -145,6 +175,9 @@ impl<'s> Scope<'s, '_> {
         let variable = word.text;
         let (chosen, alias, is_elsewhere) = match shown {
             Shown::Node(at) => {
+                if let Some(rowid) = self.rowid_of.and_then(|rowid_of| rowid_of(at)) {
+                    return Ok(rowid);
+                }
                 let mut tables = self.pattern.tables_of_node(self.graph, at);
                 let is_elsewhere = tables.any(|(_, table)| table.property(property).is_some());
                 (self.node_table(at).0, self.pattern.node_alias(at), is_elsewhere)

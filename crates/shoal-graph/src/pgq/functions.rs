@@ -6,6 +6,7 @@ use std::sync::Arc;
 use shoal_sql::{Connection, Error, ModuleContext, TableFunction, Value as Sql};
 
 use super::elements::DEFAULT_GRAPH;
+use super::matching::GraphMatch;
 use super::named::{Definitions, NamedGraph, StatementBounds, refused};
 use crate::algorithms::{
     ALGORITHMS, Algorithm, Algorithms, Selection, Snapshot, Snapshots, States,
@@ -17,22 +18,22 @@ use crate::traverse::{Policy, Traversal, traverse};
 use crate::value::{Map, Value};
 
 /// Registers the functions.
-pub(super) fn register(connection: &mut Connection) {
-    let known = Arc::new(Known::default());
-    let algorithms = ALGORITHMS.iter().map(|algorithm| function(algorithm, Arc::clone(&known)));
-    let walks = [traverse_function(Arc::clone(&known)), context_function(Arc::clone(&known))];
+pub(super) fn register(connection: &mut Connection, known: &Arc<Known>) {
+    let algorithms = ALGORITHMS.iter().map(|algorithm| function(algorithm, Arc::clone(known)));
+    let walks = [traverse_function(Arc::clone(known)), context_function(Arc::clone(known))];
     for function in algorithms.chain(walks) {
         connection
             .create_table_function(function)
             .expect("the functions of graphs have names, and columns of their own");
     }
+    connection.register_module(Arc::new(GraphMatch(Arc::clone(known))));
 }
 
 /// Kept from call to call.
 #[derive(Debug, Default)]
-struct Known {
-    snapshots: Snapshots,
-    definitions: Definitions,
+pub(super) struct Known {
+    pub(super) snapshots: Snapshots,
+    pub(super) definitions: Definitions,
 }
 
 type Rows = Vec<Vec<Sql>>;

@@ -8,9 +8,11 @@ use std::collections::BTreeMap;
 
 use shoal_sql::Error;
 
+use super::around::Demand;
+use super::compact;
 use super::definition::{EdgeTable, ElementTable, MappedGraph};
 use super::elements::{Truth, literal, quoted};
-use super::expression::{Scope, Shown, joined};
+use super::expression::{Parameters, Scope, Shown, joined};
 use super::pattern::{
     Direction, Element, GraphTable, LabelExpr, PathPattern, Repeated, Restrictor, Selector, Step,
 };
@@ -23,8 +25,8 @@ const CHOICES_MAX: usize = 400;
 #[derive(Debug)]
 pub(super) struct Node<'t> {
     pub(super) alias: String,
-    labels: Vec<LabelExpr>,
-    filters: Vec<Vec<Word<'t>>>,
+    pub(super) labels: Vec<LabelExpr>,
+    pub(super) filters: Vec<Vec<Word<'t>>>,
     place: usize,
 }
 
@@ -32,11 +34,11 @@ pub(super) struct Node<'t> {
 #[derive(Debug)]
 pub(super) struct Edge<'t> {
     pub(super) alias: String,
-    label: Option<LabelExpr>,
-    filter: Option<Vec<Word<'t>>>,
-    direction: Direction,
-    from: usize,
-    to: usize,
+    pub(super) label: Option<LabelExpr>,
+    pub(super) filter: Option<Vec<Word<'t>>>,
+    pub(super) direction: Direction,
+    pub(super) from: usize,
+    pub(super) to: usize,
 }
 
 /// A path walked again and again between two nodes.
@@ -49,8 +51,8 @@ pub(super) struct Walk<'t> {
     min: u32,
     max: Option<u32>,
     mode: String,
-    from: usize,
-    to: usize,
+    pub(super) from: usize,
+    pub(super) to: usize,
 }
 
 /// A part of a path, for its length and its elements.
@@ -87,8 +89,8 @@ pub(super) struct Pattern<'t> {
     pub(super) walks: Vec<Walk<'t>>,
     pub(super) paths: Vec<NamedPath>,
     /// Pairs of edges to be different.
-    different: Vec<(Part, Part)>,
-    different_nodes: Vec<(usize, usize)>,
+    pub(super) different: Vec<(Part, Part)>,
+    pub(super) different_nodes: Vec<(usize, usize)>,
     /// Lists of elements without repetitions, where quantified paths are among several steps.
     distinct: Vec<Distinct>,
     names: BTreeMap<String, ()>,
@@ -105,7 +107,11 @@ pub(super) struct Choice {
 ///
 /// # Errors
 /// Patterns without a fitting table, and unsupported ones.
-pub(super) fn query(graph: &MappedGraph, table: &GraphTable<'_>) -> Result<String, Error> {
+pub(super) fn query(
+    graph: &MappedGraph,
+    table: &GraphTable<'_>,
+    demand: Demand,
+) -> Result<String, Error> {
     let mut pattern = Pattern::default();
     for path in &table.paths {
         pattern.add(graph, path, false)?;
@@ -117,7 +123,8 @@ pub(super) fn query(graph: &MappedGraph, table: &GraphTable<'_>) -> Result<Strin
         table.columns.iter().map(|column| (&*column.words, quoted(&column.name))).collect();
     let mut parts = Vec::new();
     for choice in pattern.choices(graph)? {
-        let scope = Scope { graph, pattern: &pattern, choice: &choice, parameters: None };
+        let pattern = &pattern;
+        let scope = Scope { graph, pattern, choice: &choice, parameters: None, rowid_of: None };
         let mut shown = Vec::new();
         for (words, name) in &columns {
             shown.push(format!("{} AS {name}", scope.sql(words)?));
@@ -136,10 +143,12 @@ pub(super) fn query(graph: &MappedGraph, table: &GraphTable<'_>) -> Result<Strin
             columns.iter().map(|(_, name)| format!("NULL AS {name}")).collect();
         parts.push(format!("SELECT {} WHERE 0", nulls.join(", ")));
     }
-    Ok(parts.join(" UNION ALL "))
+    // Faults were told in the words of the join.
+    let compact = compact::query(graph, table, &pattern, demand)?;
+    Ok(compact.unwrap_or_else(|| parts.join(" UNION ALL ")))
 }
 
-fn select(columns: &[String], from: &[String], conditions: &[String]) -> String {
+pub(super) fn select(columns: &[String], from: &[String], conditions: &[String]) -> String {
     let mut sql = format!("SELECT {} FROM {}", columns.join(", "), from.join(", "));
     if !conditions.is_empty() {
         sql.push_str(" WHERE ");
@@ -320,8 +329,14 @@ impl<'t> Pattern<'t> {
         let [path] = &*self.paths else { unreachable!("a round is one path") };
         let mut parts = Vec::new();
         for choice in self.choices(graph)? {
-            let kept = std::cell::RefCell::new(std::mem::take(parameters));
-            let scope = Scope { graph, pattern: self, choice: &choice, parameters: Some(&kept) };
+            let kept = Parameters::json(std::mem::take(parameters));
+            let scope = Scope {
+                graph,
+                pattern: self,
+                choice: &choice,
+                parameters: Some(&kept),
+                rowid_of: None,
+            };
             let node = |at: usize| scope.node_id(at);
             let (first, last) = (path.nodes[0], path.nodes[path.nodes.len() - 1]);
             let edges: Vec<String> = path
@@ -347,7 +362,7 @@ impl<'t> Pattern<'t> {
                 conditions.push(format!("({})", scope.sql(filter)?));
             }
             parts.push(select(&shown, &from, &conditions));
-            *parameters = kept.into_inner();
+            *parameters = kept.into_names();
         }
         match parts.is_empty() {
             true => Ok("SELECT NULL, NULL, NULL, NULL WHERE 0".to_owned()),
@@ -356,7 +371,7 @@ impl<'t> Pattern<'t> {
     }
 
     /// The consistent choices of tables.
-    fn choices(&self, graph: &MappedGraph) -> Result<Vec<Choice>, Error> {
+    pub(super) fn choices(&self, graph: &MappedGraph) -> Result<Vec<Choice>, Error> {
         let mut found = Vec::new();
         let empty = Choice { nodes: vec![None; self.nodes.len()], edges: Vec::new() };
         self.choose(graph, empty, &mut found)?;
@@ -428,7 +443,7 @@ impl<'t> Pattern<'t> {
     }
 
     /// The tables of a choice, and their join conditions.
-    fn from(&self, scope: &Scope<'_, '_>) -> Result<(Vec<String>, Vec<String>), Error> {
+    pub(super) fn from(&self, scope: &Scope<'_, '_>) -> Result<(Vec<String>, Vec<String>), Error> {
         let (mut from, mut conditions) = (Vec::new(), Vec::new());
         for (at, node) in self.nodes.iter().enumerate() {
             let (element, _) = scope.node_table(at);
@@ -584,7 +599,12 @@ impl<'t> Pattern<'t> {
     }
 }
 
-fn condition(table: &ElementTable, alias: &str, label: &LabelExpr, conditions: &mut Vec<String>) {
+pub(super) fn condition(
+    table: &ElementTable,
+    alias: &str,
+    label: &LabelExpr,
+    conditions: &mut Vec<String>,
+) {
     match table.label_truth(alias, label) {
         Truth::Yes => {}
         Truth::No => conditions.push("0".to_owned()),

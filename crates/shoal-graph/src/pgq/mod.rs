@@ -3,9 +3,12 @@
 //! `CREATE PROPERTY GRAPH` ([`define`]) keeps a definition, read by `definition`. `GRAPH_TABLE` is
 //! a clause that [`register`] gives to a connection: `pattern` reads its text, `lower` and
 //! `expression` make it a query over the graph's tables (`elements`), and SQL's planner does the
-//! rest. A path with a quantifier is a call of the table-valued function `graph_walk` (`walk`).
+//! rest. A path with a quantifier is a call of the table-valued function `graph_walk` (`walk`), a
+//! pattern all of whose rows are taken may be a call of `graph_match` (`compact`, `matching`).
 //! `CYPHER` is the clause of openCypher (`cypher`).
 
+mod around;
+mod compact;
 mod computed;
 mod cypher;
 pub(crate) mod definition;
@@ -15,6 +18,7 @@ mod follow;
 mod functions;
 mod layout;
 mod lower;
+mod matching;
 mod named;
 mod pattern;
 mod tables;
@@ -25,8 +29,9 @@ mod words;
 
 use std::sync::Arc;
 
-use shoal_sql::{Clause, Connection, Error};
+use shoal_sql::{Clause, ClausePlace, Connection, Error};
 
+use around::Demand;
 use definition::MappedGraph;
 use elements::DEFAULT_GRAPH;
 use tables::table_facts;
@@ -35,12 +40,13 @@ use tables::table_facts;
 pub fn register(connection: &mut Connection) {
     connection.register_clause(Arc::new(GraphTable));
     connection.register_clause(Arc::new(cypher::Cypher));
-    for function in [walk::function(), cypher::function()] {
+    let known = Arc::new(functions::Known::default());
+    for function in [walk::function(), cypher::function(Arc::clone(&known))] {
         connection
             .create_table_function(function)
             .expect("the functions of graphs have names, and columns of their own");
     }
-    functions::register(connection);
+    functions::register(connection, &known);
 }
 
 /// True for a text that [`define`] runs, or refuses.
@@ -71,10 +77,20 @@ impl Clause for GraphTable {
         true
     }
 
-    fn query(&self, text: &str, connection: &mut Connection) -> Result<(String, usize), Error> {
-        let table = pattern::parse(text)?;
+    fn query(
+        &self,
+        place: ClausePlace<'_>,
+        connection: &mut Connection,
+    ) -> Result<(String, usize), Error> {
+        let table = pattern::parse(place.inside)?;
         let graph = graph(connection, &table.graph)?;
-        Ok((lower::query(&graph, &table)?, table.length))
+        let behind = place.inside.get(table.length..).unwrap_or_default();
+        // Compressed rows are kept for whole tables: a principal's part stays a join.
+        let demand = match connection.schema()?.is_narrowed() {
+            true => Demand::Unknown,
+            false => Demand::of(place.before, behind),
+        };
+        Ok((lower::query(&graph, &table, demand)?, table.length))
     }
 }
 

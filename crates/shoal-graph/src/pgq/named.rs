@@ -91,6 +91,33 @@ impl<'s> NamedGraph<'s> {
         }
     }
 
+    /// The tables of the graph, vertices first.
+    pub(super) fn tables(&self) -> Vec<String> {
+        match self {
+            NamedGraph::Tables(graph) => graph.tables(),
+            NamedGraph::Own(_) => vec!["_graph_node".to_owned(), "_graph_edge".to_owned()],
+        }
+    }
+
+    pub(super) fn ids(&self) -> Ids {
+        match self {
+            NamedGraph::Tables(_) => Ids::OfTables,
+            NamedGraph::Own(_) => Ids::Rowids,
+        }
+    }
+
+    /// The id of a row of a vertex table, by the columns of its identity.
+    ///
+    /// # Errors
+    /// Rows that have no id in a graph.
+    pub(super) fn id(&self, table: usize, key: &[Sql]) -> crate::Result<i64> {
+        match (self, key) {
+            (NamedGraph::Tables(graph), key) => graph.id_of(table, key),
+            (NamedGraph::Own(_), [Sql::Int(id)]) => Ok(*id),
+            (NamedGraph::Own(_), _) => Err(crate::Error::storage("a node's id is no integer")),
+        }
+    }
+
     /// The key and the first label of a node.
     pub(super) fn shown(&self, id: i64, known: &mut KnownKeys) -> crate::Result<[Sql; 2]> {
         match self {
@@ -129,6 +156,31 @@ impl<'s> NamedGraph<'s> {
             },
         };
         found.map_err(|error| refused(error.to_string()))?.ok_or_else(none)
+    }
+}
+
+/// How ids of nodes are made of rowids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ids {
+    /// An id is a rowid of `_graph_node`.
+    Rowids,
+    /// An id has the number of its table before the rowid.
+    OfTables,
+}
+
+impl Ids {
+    pub(super) fn rowid(self, id: i64) -> i64 {
+        match self {
+            Ids::Rowids => id,
+            Ids::OfTables => crate::mapped::table_and_row(id).1,
+        }
+    }
+
+    pub(super) fn table(self, id: i64) -> usize {
+        match self {
+            Ids::Rowids => 0,
+            Ids::OfTables => crate::mapped::table_and_row(id).0,
+        }
     }
 }
 

@@ -97,6 +97,14 @@ impl TableFacts {
         }
     }
 
+    /// True of columns whose values no two rows share: the rowid, or the primary key.
+    pub(crate) fn is_unique(&self, columns: &[String]) -> bool {
+        let is_rowid = matches!((columns, &self.rowid), ([one], Some(rowid)) if one == rowid);
+        is_rowid
+            || !self.primary_key.is_empty()
+                && self.primary_key.iter().all(|column| columns.contains(column))
+    }
+
     /// The columns that make a row known where nothing else is said.
     pub(crate) fn key(&self) -> Vec<String> {
         match self.primary_key.is_empty() {

@@ -11,6 +11,8 @@ use shoal_testkit::Random;
 use super::tables::Reads;
 use super::{define, is_definition, register};
 
+mod compact;
+
 const SOCIAL: &str = "CREATE PROPERTY GRAPH social
   VERTEX TABLES (
     person LABEL person PROPERTIES (name, born AS year),

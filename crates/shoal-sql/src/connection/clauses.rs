@@ -24,13 +24,26 @@ pub trait Clause: fmt::Debug + Send + Sync {
         false
     }
 
-    /// The query that stands for the clause, and the length of the clause's text: `text` begins
-    /// behind the opening parenthesis and goes on to the end of the statement, the length counts
-    /// bytes up to the closing parenthesis and with it.
+    /// The query in the clause's place, and the length of the clause's text: bytes of
+    /// [`ClausePlace::inside`] to the end of the closing parenthesis.
     ///
     /// # Errors
-    /// Faults of the clause; an offset in the error counts from the start of `text`.
-    fn query(&self, text: &str, connection: &mut Connection) -> Result<(String, usize), Error>;
+    /// Faults of the clause; an offset in the error counts from the start of the text inside.
+    fn query(
+        &self,
+        place: ClausePlace<'_>,
+        connection: &mut Connection,
+    ) -> Result<(String, usize), Error>;
+}
+
+/// A clause where it stands in its statement.
+#[derive(Clone, Copy, Debug)]
+pub struct ClausePlace<'s> {
+    /// The statement's text up to the clause's word. `CREATE VIEW` and `CREATE TRIGGER` keep the
+    /// query in the file, for other programs to read.
+    pub before: &'s str,
+    /// The text behind the opening parenthesis, to the end of the statement.
+    pub inside: &'s str,
 }
 
 /// A text without clauses, and where its parts come from.
@@ -90,7 +103,8 @@ impl Connection {
                 Some(offset) => error.at(word.end + offset),
                 None => error,
             };
-            let (query, length) = clause.query(&sql[word.end..], self).map_err(shifted)?;
+            let place = ClausePlace { before: &sql[..word.start], inside: &sql[word.end..] };
+            let (query, length) = clause.query(place, self).map_err(shifted)?;
             let inner = self.rewrite(clauses, &query, depth + 1).map_err(Error::nowhere)?;
             let query = inner.map_or(query, |inner| inner.text);
             let end = word.end + length;
@@ -191,7 +205,12 @@ mod tests {
             "TWICE"
         }
 
-        fn query(&self, text: &str, _: &mut Connection) -> Result<(String, usize), Error> {
+        fn query(
+            &self,
+            place: ClausePlace<'_>,
+            _: &mut Connection,
+        ) -> Result<(String, usize), Error> {
+            let text = place.inside;
             let end = text.find(')').ok_or_else(|| Error::meaning("TWICE is not closed", 0))?;
             Ok((format!("SELECT 2 * ({}) AS twice", &text[..end]), end + 1))
         }

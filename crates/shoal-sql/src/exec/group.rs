@@ -93,41 +93,75 @@ impl Groups {
         let Some(place) = self.place(plan, machine)? else {
             return self.rows_waiting().push(plan, machine);
         };
+        (0..plan.aggregates.len()).try_for_each(|index| self.feed((plan, index), place, machine))
+    }
+
+    /// Takes the current row so many times.
+    pub(super) fn add_times(
+        &mut self,
+        plan: &GroupPlan,
+        machine: &mut Machine<'_, '_>,
+        times: u64,
+    ) -> Result<(), Error> {
+        let Some(place) = self.place(plan, machine)? else {
+            for _ in 0..times {
+                machine.tick()?;
+                self.rows_waiting().push(plan, machine)?;
+            }
+            return Ok(());
+        };
         for (index, aggregate) in plan.aggregates.iter().enumerate() {
-            if let Some(filter) = &aggregate.filter
-                && !eval_condition(machine, filter)?
-            {
+            let counts = aggregate.arguments.is_empty() && aggregate.filter.is_none();
+            if counts && self.groups.state(plan, place, index).count_rows(times)? {
                 continue;
             }
-            let is_unordered = aggregate.order.is_empty();
-            let plain = match &*aggregate.arguments {
-                // The argument of `count(*)`.
-                [] => Some((None, None)),
-                [one] if is_unordered && plan.picks != Some(index) => Some((Some(one), None)),
-                [one, two] if is_unordered && !aggregate.distinct => Some((Some(one), Some(two))),
-                _ => None,
-            };
-            if let Some((first, second)) = plain {
-                // Most aggregates take a value in its place.
-                let first = first.map(|code| eval_operand(machine, code)).transpose()?;
-                let second = second.map(|code| eval_operand(machine, code)).transpose()?;
-                let value = |reg: Option<usize>| reg.map(|reg| machine.registers[reg].as_ref());
-                let values = (value(first), value(second));
-                self.groups.take((plan, index), place, values, machine.session)?;
-                continue;
+            for _ in 0..times {
+                machine.tick()?;
+                self.feed((plan, index), place, machine)?;
             }
-            for code in aggregate.arguments.iter().chain(&aggregate.order) {
-                eval(machine, code)?;
-            }
-            let registers = &machine.registers;
-            let range = aggregate.first..aggregate.first + aggregate.arguments.len();
-            let keys = aggregate.order.iter().map(|key| registers[key.result].as_ref());
-            let kept = plan.kept.iter().map(|&reg| registers[reg].as_ref());
-            let session = machine.session;
-            let groups = &mut self.groups;
-            groups.step((plan, index), place, &registers[range], keys, kept, session)?;
         }
         Ok(())
+    }
+
+    /// Feeds one aggregate of a group the current row.
+    #[inline]
+    fn feed(
+        &mut self,
+        (plan, index): (&GroupPlan, usize),
+        place: usize,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<(), Error> {
+        let aggregate = &plan.aggregates[index];
+        if let Some(filter) = &aggregate.filter
+            && !eval_condition(machine, filter)?
+        {
+            return Ok(());
+        }
+        let is_unordered = aggregate.order.is_empty();
+        let plain = match &*aggregate.arguments {
+            // The argument of `count(*)`.
+            [] => Some((None, None)),
+            [one] if is_unordered && plan.picks != Some(index) => Some((Some(one), None)),
+            [one, two] if is_unordered && !aggregate.distinct => Some((Some(one), Some(two))),
+            _ => None,
+        };
+        if let Some((first, second)) = plain {
+            // Most aggregates take a value in its place.
+            let first = first.map(|code| eval_operand(machine, code)).transpose()?;
+            let second = second.map(|code| eval_operand(machine, code)).transpose()?;
+            let value = |reg: Option<usize>| reg.map(|reg| machine.registers[reg].as_ref());
+            let values = (value(first), value(second));
+            return self.groups.take((plan, index), place, values, machine.session).map(drop);
+        }
+        for code in aggregate.arguments.iter().chain(&aggregate.order) {
+            eval(machine, code)?;
+        }
+        let registers = &machine.registers;
+        let range = aggregate.first..aggregate.first + aggregate.arguments.len();
+        let keys = aggregate.order.iter().map(|key| registers[key.result].as_ref());
+        let kept = plan.kept.iter().map(|&reg| registers[reg].as_ref());
+        let session = machine.session;
+        self.groups.step((plan, index), place, &registers[range], keys, kept, session)
     }
 
     /// True once a group is complete before all rows were taken: where the rows of a group come one

@@ -136,7 +136,10 @@ fn add_loops(
     machine: &mut Machine<'_, '_>,
 ) -> Result<(), Error> {
     while input.next(loops, machine)? {
-        groups.add(group, machine)?;
+        match input.repeats() {
+            1 => groups.add(group, machine)?,
+            times => groups.add_times(group, machine, times)?,
+        }
         let argument = group.aggregates.first().map(|aggregate| aggregate.first);
         if group.ends_early && argument.is_some_and(|reg| !machine.registers[reg].is_null()) {
             input.end();

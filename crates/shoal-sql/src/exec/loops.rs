@@ -106,6 +106,15 @@ impl LoopsRun {
         }
     }
 
+    /// Number of equal rows behind the row given last: above 1 only where a module is the one
+    /// source of the loops.
+    pub(super) fn repeats(&self) -> u64 {
+        match &*self.levels {
+            [level] => level.scan.repeats(),
+            _ => 1,
+        }
+    }
+
     /// Goes on with the rows of the next loop that keeps those without a match; the loops around it
     /// are without a row then. False when there is no such loop.
     fn next_unmatched(

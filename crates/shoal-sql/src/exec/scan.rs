@@ -276,6 +276,14 @@ impl ScanRun {
         }
     }
 
+    /// Number of equal rows behind the row in the registers.
+    pub(super) fn repeats(&self) -> u64 {
+        match self {
+            ScanRun::Module(run) => run.rows.repeats(),
+            _ => 1,
+        }
+    }
+
     /// Reads columns put off until the conditions held.
     pub(super) fn load_late(
         &mut self,
@@ -331,7 +339,11 @@ impl ScanRun {
 impl ModuleRun {
     fn open(plan: &ModuleScan, machine: &mut Machine<'_, '_>) -> Result<ModuleRun, Error> {
         let arguments = arguments(plan, machine)?;
-        let rows = machine.open_module(&plan.module, &arguments)?;
+        let mut rows = machine.open_module(&plan.module, &arguments)?;
+        let mut columns: Vec<usize> = plan.columns.iter().map(|(column, _)| *column).collect();
+        columns.retain(|column| *column < plan.visible);
+        columns.sort_unstable();
+        rows.reads(&columns, plan.folds);
         Ok(ModuleRun { rows, row: Vec::new(), arguments })
     }
 

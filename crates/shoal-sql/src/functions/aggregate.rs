@@ -284,6 +284,17 @@ impl AggregateState {
         }
     }
 
+    /// Counts so many rows, where the aggregate is `count(*)`; false of others.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] where the count does not fit 64 bits.
+    pub(crate) fn count_rows(&mut self, rows: u64) -> Result<bool, Error> {
+        let State::Count(count) = &mut self.0 else { return Ok(false) };
+        let sum = count.checked_add_unsigned(rows);
+        *count = sum.ok_or_else(|| Error::runtime("integer overflow"))?;
+        Ok(true)
+    }
+
     /// As [`AggregateState::step`], of a borrowed argument, or of none. Numbers allocate nothing.
     ///
     /// # Errors

@@ -97,6 +97,11 @@ impl Code {
         }
     }
 
+    /// True of the value of a register and of a plain condition: equal rows have the same result.
+    pub(crate) fn is_plain(&self) -> bool {
+        !matches!(self.shape, Shape::Computed)
+    }
+
     /// True where a function is called, whose refusal ends the statement.
     pub(crate) fn calls_function(&self) -> bool {
         self.ops.iter().any(|op| matches!(op, Op::Call { .. }))

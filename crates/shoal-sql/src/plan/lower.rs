@@ -175,6 +175,7 @@ fn loops(mut draft: SelectDraft, output: Reg, compiler: &Compiler) -> Node {
     let mut levels = std::mem::take(&mut draft.levels);
     if compiler.forced.allows(ForcedCarrier::Columns) {
         levels = operators(&mut constant, levels);
+        fold_equal_rows(&draft, &mut levels);
     }
     let node = match draft.group.take() {
         Some(plan) if plan.ordered => {
@@ -196,6 +197,30 @@ fn loops(mut draft: SelectDraft, output: Reg, compiler: &Compiler) -> Node {
         None => Node::Loops(Box::new(LoopsNode { constant, levels })),
     };
     outputs(draft, node, output)
+}
+
+/// Lets a module give equal rows as one: the only source of groups or of distinct rows, with nothing
+/// computed on the way, as a function could differ from one equal row to the next.
+fn fold_equal_rows(draft: &SelectDraft, levels: &mut [Level]) {
+    let [Level { scan: Scan::Module(scan), on, filter, keeps_left, keeps_right, anti, .. }] =
+        levels
+    else {
+        return;
+    };
+    let are_plain = |codes: &[Code]| codes.iter().all(Code::is_plain);
+    let takes_folded = match &draft.group {
+        Some(plan) => {
+            let aggregate = |it: &super::AggregatePlan| {
+                are_plain(&it.arguments) && are_plain(&it.order) && it.filter.is_none()
+            };
+            !plan.ordered
+                && plan.keys.iter().all(|(code, _)| code.is_plain())
+                && plan.aggregates.iter().all(aggregate)
+        }
+        None => draft.distinct.is_some() && draft.windows.is_none() && are_plain(&draft.outputs),
+    };
+    let is_inner = !*keeps_left && !*keeps_right && !*anti;
+    scan.folds = takes_folded && is_inner && are_plain(on) && are_plain(filter);
 }
 
 /// Puts the operators of modules above the loops before them. Rows of outer joins without a match

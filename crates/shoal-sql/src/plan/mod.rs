@@ -249,6 +249,8 @@ pub(crate) struct ModuleScan {
     pub(crate) columns: Vec<(usize, Reg)>,
     /// How many of the columns are no arguments.
     pub(crate) visible: usize,
+    /// True where equal rows may come as one with their number.
+    pub(crate) folds: bool,
 }
 
 /// A module's operator above loops.

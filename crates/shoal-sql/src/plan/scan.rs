@@ -22,7 +22,7 @@ impl Compiler {
     ) -> Scan {
         self.needs_schema |= module.reads_schema();
         let (visible, module) = (module.columns().len(), Arc::clone(module));
-        Scan::Module(Box::new(ModuleScan { module, arguments, columns, visible }))
+        Scan::Module(Box::new(ModuleScan { module, arguments, columns, visible, folds: false }))
     }
 
     /// A cursor over a table or one of its indexes.

@@ -256,17 +256,23 @@ fn add_source<'n>(
 ) {
     let columns = names
         .enumerate()
-        .map(|(column, (name, hidden))| ScopeColumn {
-            name: name.to_owned(),
-            expr: Expr::Column { source, column },
-            affinity: Some(Affinity::Blob),
-            collation: Ok(Coll::Column(Ok(crate::value::Collation::Binary))),
-            declared_type: Some(String::new()),
-            merged: false,
-            others: Vec::new(),
-            named: Vec::new(),
-            shown: None,
-            hidden,
+        .map(|(column, (name, hidden))| {
+            let declared = if hidden { "" } else { module.declared_type(column) };
+            ScopeColumn {
+                name: name.to_owned(),
+                expr: Expr::Column { source, column },
+                affinity: Some(match declared {
+                    "" => Affinity::Blob,
+                    declared => Affinity::of_declared_type(declared),
+                }),
+                collation: Ok(Coll::Column(Ok(crate::value::Collation::Binary))),
+                declared_type: Some(declared.to_owned()),
+                merged: false,
+                others: Vec::new(),
+                named: Vec::new(),
+                shown: None,
+                hidden,
+            }
         })
         .collect();
     joined.tables.push(ScopeTable {

@@ -27,6 +27,12 @@ pub trait Module: fmt::Debug + Send + Sync {
     /// The columns of `*`.
     fn columns(&self) -> Vec<&str>;
 
+    /// The declared type of a column of `*`: the column has the affinity of a table's column with
+    /// this type, and its values are as the affinity would store them.
+    fn declared_type(&self, _column: usize) -> &str {
+        ""
+    }
+
     /// The hidden columns behind them: the arguments, given in parentheses or by a condition
     /// `argument = value`.
     fn arguments(&self) -> &[&str] {
@@ -138,6 +144,16 @@ pub trait ModuleRows: fmt::Debug + Send {
     /// # Errors
     /// The module's own; the statement ends with the error.
     fn next(&mut self, row: &mut Vec<Value>, context: &ModuleContext<'_>) -> Result<bool, Error>;
+
+    /// Called once before the first row with the columns of `*` in use, ascending; others may be
+    /// NULL. Where `folds`, rows with equal values in these columns may come as one row, and
+    /// [`ModuleRows::repeats`] tells their number.
+    fn reads(&mut self, _columns: &[usize], _folds: bool) {}
+
+    /// Number of equal rows behind the row given last: 1 unless rows are folded.
+    fn repeats(&self) -> u64 {
+        1
+    }
 
     /// The same rows once more from the first on, for a module with the same rows throughout a
     /// statement. Such rows are made once: each further place naming the module in the statement

@@ -336,6 +336,11 @@ impl Schema {
         schema
     }
 
+    /// True for the part that a principal sees.
+    pub fn is_narrowed(&self) -> bool {
+        self.narrowing().is_some()
+    }
+
     /// The visible keys of a narrowed table, listed or not; `None` for any other name.
     pub fn visible_keys(&self, table: &str) -> Option<VisibleKeys> {
         match self.object(table)? {
