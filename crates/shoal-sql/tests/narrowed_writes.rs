@@ -598,7 +598,7 @@ fn changed(
             "INSERT INTO t(id, owner, a, b) SELECT id + {id}, owner, b, a FROM t{condition}"
         ),
         6 => format!("UPDATE t SET a = {a}, b = b + 1{condition}"),
-        7 => format!("UPDATE t SET owner = {}, u = u{condition}", random.pick(&owner)),
+        7 => format!("UPDATE t SET owner = {}, u = u{condition}", random.pick(owner)),
         8 => format!("UPDATE t SET id = id + {}{condition}", random.below(3)),
         9 => format!("UPDATE t SET a = x.b FROM t x WHERE x.id = t.id + 1 AND x.b > {id}"),
         10 => format!("UPDATE t SET u = {} WHERE id = {id}", random.below(60)),

@@ -24,6 +24,9 @@ const FEW: u64 = 64;
 /// The first columns of a node's row: nodes asked for at once.
 const COUNT: usize = 4096;
 
+/// Takes a row with the number of rows equal to it; false for no more rows.
+pub(super) type CountedSink<'s> = dyn FnMut(&Run<'_>, &mut Vec<Value>, u64) -> Result<bool> + 's;
+
 /// Snapshots of a graph kept from query to query.
 #[derive(Clone, Copy)]
 pub(crate) struct KeptSnapshots<'k> {
@@ -396,7 +399,7 @@ impl Run<'_> {
         &self,
         mut compact: Compact<'_>,
         clause: &Clause,
-        sink: &mut dyn FnMut(&Run<'_>, &mut Vec<Value>, u64) -> Result<bool>,
+        sink: &mut CountedSink<'_>,
     ) -> Result<bool> {
         let Compact { shape, matches, snapshot } = &mut compact;
         let mut row = vec![Value::Null; shape.found.after];

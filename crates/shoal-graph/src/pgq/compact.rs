@@ -56,7 +56,8 @@ pub(super) fn query(
     let Some(edges) = compact.edges(&classes) else { return Ok(None) };
     let parameters = Parameters::numbered();
     // Conditions of one node choose its candidates; the others are asked of the call's rows.
-    let (mut behind, mut own): (Vec<&[Word<'_>]>, Vec<(usize, &[Word<'_>])>) = Default::default();
+    let mut behind: Vec<&[Word<'_>]> = Vec::new();
+    let mut own: Vec<(usize, &[Word<'_>])> = Vec::new();
     for (at, node) in pattern.nodes.iter().enumerate() {
         for filter in &node.filters {
             match compact.only_node(filter) {

@@ -12,8 +12,10 @@ use crate::engine::table::{Cell, Fields, Keeping};
 use crate::random::Random;
 use crate::workload::{Bench, sampler};
 
-/// The rows, what each does, and the text of a statement by its number and an id.
-const SCRIPTS: [(&str, &str, fn(u64, u64) -> String); 6] = [
+/// A row's name, what a statement of the row does, and its text by its number and an id.
+type Script = (&'static str, &'static str, fn(u64, u64) -> String);
+
+const SCRIPTS: [Script; 6] = [
     ("insert", "INSERT of a row of five values", |number, id| {
         format!("INSERT INTO notes VALUES (NULL, {id}, 'note {number}', {number}.25, NULL)")
     }),
