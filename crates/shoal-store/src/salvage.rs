@@ -2,17 +2,19 @@
 //!
 //! Every page is visited at most once, as part of one tree, and every overflow page belongs to one
 //! payload at most; so circles end, and the work is bounded by the size of the file. Overlapping
-//! cells, beyond the bytes of their page, are left out.
+//! cells, beyond the bytes of their page, are left out. Of a sealed file only pages count that its
+//! codec takes for authentic; the others are told by number ([`Salvage::refused`]).
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use shoal_format::overflow::OverflowPage;
 use shoal_format::{ByteOrder, FileHeader, Page, PageKind, Payload, Pgno, Record, ValueRef, utf16};
 use shoal_vfs::{File, OpenMode, Vfs};
 
-use crate::{Access, Error, Mode, Store, Transaction};
+use crate::{Access, Error, Mode, Options, PageCodec, Refused, Store, Transaction};
 
 /// A damaged database file, open for reading.
 pub struct Salvage {
@@ -25,6 +27,29 @@ pub struct Salvage {
     usable: usize,
     page_count: u32,
     utf16: Option<ByteOrder>,
+    sealed: Option<Sealed>,
+}
+
+/// The codec of a sealed file, and the pages found to be no pages of it.
+struct Sealed {
+    codec: Arc<dyn PageCodec>,
+    refused: Mutex<BTreeMap<Pgno, Refused>>,
+}
+
+impl Sealed {
+    /// Replaces a stored page by its plain form; by zeroes where it is not authentic.
+    fn decode(&self, pgno: Pgno, bytes: &mut [u8]) {
+        if let Err(refused) = self.codec.decode(pgno, bytes) {
+            bytes.fill(0);
+            let mut all = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+            all.insert(pgno, refused);
+        }
+    }
+
+    /// True for pages with content of the codec's own.
+    fn owns(&self, pgno: Pgno) -> bool {
+        pgno != Pgno::FIRST && pgno.get() <= self.codec.own_pages() + 1
+    }
 }
 
 /// A row of a table, or an entry of an index, as far as its values can be read.
@@ -101,8 +126,35 @@ impl Salvage {
     /// [`Error::Vfs`]; [`Error::HotJournal`] where a crashed transaction is to be undone first;
     /// [`Error::NotADatabase`] for a file without any page of a b-tree.
     pub fn open(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Salvage, Error> {
+        Salvage::open_by(vfs, path, None)
+    }
+
+    /// Opens a sealed file. The bytes of its pages are `page_size` where the keys of the file tell,
+    /// and else as its beginning says.
+    ///
+    /// With a damaged page 1, the encoding of texts and the numbers of the application are of its
+    /// clear bytes, for which nothing vouches.
+    ///
+    /// # Errors
+    /// As [`Salvage::open`]; [`Error::NotADatabase`] where nothing tells the size of pages.
+    pub fn open_sealed(
+        vfs: &Arc<dyn Vfs>,
+        path: &Path,
+        codec: Arc<dyn PageCodec>,
+        page_size: Option<u32>,
+    ) -> Result<Salvage, Error> {
+        Salvage::open_by(vfs, path, Some((codec, page_size)))
+    }
+
+    fn open_by(
+        vfs: &Arc<dyn Vfs>,
+        path: &Path,
+        sealed: Option<(Arc<dyn PageCodec>, Option<u32>)>,
+    ) -> Result<Salvage, Error> {
+        let codec = sealed.as_ref().map(|(codec, _)| Arc::clone(codec));
         // A log is read by the rules; other faults do not matter yet.
-        let store = match Store::open(Arc::clone(vfs), path, Access::ReadOnly) {
+        let options = Options { codec, ..Options::new(Access::ReadOnly) };
+        let store = match Store::open_with(Arc::clone(vfs), path, options) {
             Err(error @ (Error::HotJournal { .. } | Error::Vfs(_))) => return Err(error),
             other => other.ok(),
         };
@@ -111,23 +163,45 @@ impl Salvage {
         let file = vfs.open(path, OpenMode::ReadOnly)?;
         let mut first = [0; FileHeader::SIZE];
         file.read_at(&mut first, 0)?;
-        let header = match &reads {
-            Some(reads) => Some(reads.file.header),
-            None => FileHeader::parse(&first).ok().filter(|_| FileHeader::is_database(&first)),
-        };
         let size = file.size()?;
-        let (page_size, usable) = match &header {
-            Some(header) => (header.page_size, header.usable()),
-            None => guess(&*file, size)?
-                .map(|page_size| (page_size, page_size as usize))
-                .ok_or_else(|| Error::NotADatabase { path: path.to_path_buf() })?,
+        let none = || Error::NotADatabase { path: path.to_path_buf() };
+        let (header, page_size, usable) = match (&reads, &sealed) {
+            (Some(reads), _) => {
+                let header = reads.file.header;
+                (Some(header), header.page_size, header.usable())
+            }
+            (None, Some((codec, page_size))) => {
+                let stated = || codec.shape(&first).map(|shape| shape.page_size);
+                let page_size = page_size.or_else(stated).ok_or_else(none)?;
+                sealed_header(&*file, &**codec, page_size, &first)?
+            }
+            (None, None) => {
+                let parsed = FileHeader::parse(&first).ok();
+                let header = parsed.filter(|_| FileHeader::is_database(&first));
+                match &header {
+                    Some(known) => (header, known.page_size, known.usable()),
+                    None => {
+                        let page_size = guess(&*file, size)?.ok_or_else(none)?;
+                        (header, page_size, page_size as usize)
+                    }
+                }
+            }
         };
         let in_file = size.div_ceil(u64::from(page_size)).min(u64::from(Pgno::MAX));
         let in_file = u32::try_from(in_file).expect("it is at most Pgno::MAX");
         let in_log = reads.as_ref().map_or(0, |reads| reads.file.page_count);
         let utf16 = header.as_ref().and_then(|header| header.text_encoding.utf16());
         let page_count = in_file.max(in_log);
-        Ok(Salvage { file, reads, header, page_size, usable, page_count, utf16 })
+        let sealed = sealed.map(|(codec, _)| Sealed { codec, refused: Mutex::default() });
+        Ok(Salvage { file, reads, header, page_size, usable, page_count, utf16, sealed })
+    }
+
+    /// The pages read so far that are not as somebody with the key wrote them, and why; none in a
+    /// file that is not sealed.
+    pub fn refused(&self) -> Vec<(Pgno, Refused)> {
+        let Some(sealed) = &self.sealed else { return Vec::new() };
+        let all = sealed.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().map(|(pgno, refused)| (*pgno, refused.clone())).collect()
     }
 
     /// The file's header; `None` for a damaged one.
@@ -312,6 +386,11 @@ impl Salvage {
                 self.file.read_at(bytes, pgno.offset(self.page_size))?;
             }
         }
+        if let Some(sealed) = &self.sealed
+            && pgno != Pgno::lock_page(self.page_size)
+        {
+            sealed.decode(pgno, bytes);
+        }
         Ok(())
     }
 
@@ -327,7 +406,8 @@ impl Salvage {
     fn view<'b>(&self, bytes: &'b mut [u8], pgno: Pgno) -> Option<Page<'b>> {
         let start = shoal_format::page::header_start(pgno);
         let kind = PageKind::from_byte(*bytes.get(start)?)?;
-        if pgno == Pgno::lock_page(self.page_size) || self.is_pointer_map(pgno) {
+        let is_own = self.sealed.as_ref().is_some_and(|sealed| sealed.owns(pgno));
+        if is_own || pgno == Pgno::lock_page(self.page_size) || self.is_pointer_map(pgno) {
             return None;
         }
         if Page::new(bytes, pgno, self.usable).is_err() {
@@ -338,6 +418,32 @@ impl Salvage {
         }
         Page::new(bytes, pgno, self.usable).ok()
     }
+}
+
+/// The header of a sealed file with pages of `page_size`, and the usable bytes of a page: those of
+/// an authentic page 1, or else the clear bytes with the codec's own room.
+fn sealed_header(
+    file: &dyn File,
+    codec: &dyn PageCodec,
+    page_size: u32,
+    first: &[u8; FileHeader::SIZE],
+) -> Result<(Option<FileHeader>, u32, usize), Error> {
+    let mut page = vec![0; page_size as usize];
+    file.read_at(&mut page, 0)?;
+    let header = |bytes: &[u8]| {
+        let bytes: &[u8; FileHeader::SIZE] = bytes.first_chunk()?;
+        let header = FileHeader::parse(bytes).ok()?;
+        let is_of_file = header.page_size == page_size && FileHeader::is_database(bytes);
+        is_of_file.then_some(header)
+    };
+    if codec.decode(Pgno::FIRST, &mut page).is_ok()
+        && let Some(header) = header(&page)
+    {
+        return Ok((Some(header), page_size, header.usable()));
+    }
+    let clear = codec.clear_header(first);
+    let usable = page_size as usize - usize::from(codec.reserved());
+    Ok((clear.and_then(|clear| header(&clear)), page_size, usable))
 }
 
 /// The page size by which most pages of a file look like a b-tree's; `None` without any.

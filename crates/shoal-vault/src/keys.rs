@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use shoal_store::vfs::{Entropy, Locked, OpenMode};
+use shoal_store::vfs::{Entropy, Locked, OpenMode, Vfs};
 use shoal_store::{
     Access, CodecRequest, CodecSource, Error as StoreError, Fault, PageCodec, Refused, Store,
 };
@@ -163,6 +163,69 @@ impl Keys {
         Some(secret)
     }
 
+    /// The key of a secret for slots of such costs and salt, remembered or not.
+    fn kek(
+        &self,
+        (secret, remembers): (&Secret, bool),
+        cost: Cost,
+        salt: &[u8; 16],
+        file_id: &[u8; 16],
+    ) -> Result<Key, VaultError> {
+        let by = (cost, *salt, *file_id);
+        let known = lock(&self.known);
+        let found = known.keks.iter().find(|(known, _)| *known == by);
+        if let (Some((_, key)), true) = (found, remembers) {
+            return Ok(Key::clone(key));
+        }
+        drop(known);
+        let key = kek(secret, cost, salt, file_id)?;
+        if remembers {
+            lock(&self.known).keks.push((by, Locked::new(key.clone())));
+        }
+        Ok(key)
+    }
+
+    /// The codec of a damaged file, found without page 1 and with one page of keys alone, and the
+    /// bytes of the file's pages where a page of keys tells; `None` for a file that is not sealed.
+    ///
+    /// # Errors
+    /// [`VaultError::NoKey`], [`VaultError::WrongKey`]; [`VaultError::Header`] without a sound page
+    /// of keys; the store's.
+    pub fn salvage(
+        &self,
+        vfs: &Arc<dyn Vfs>,
+        path: &Path,
+    ) -> Result<Option<(Arc<dyn PageCodec>, Option<u32>)>, VaultError> {
+        let (access, key) = (Access::ReadOnly, None);
+        let request = CodecRequest { vfs, path, access, key, is_beside: false };
+        let Some((keys, page)) = vault::find_keys(vfs, path)? else {
+            return Ok(self.find(&request)?.map(|codec| (codec, None)));
+        };
+        let no_key = || VaultError::NoKey { path: path.to_path_buf() };
+        let secret = self.secret_for(&request).ok_or_else(no_key)?;
+        let page_size = u32::try_from(page.len()).ok();
+        let by = (&secret, &self.entropy);
+        let codec = vault::unlock(path, (keys, page), by, |cost, salt, file_id| {
+            self.kek((&secret, true), cost, salt, file_id)
+        })?;
+        Ok(Some((Arc::new(codec), page_size)))
+    }
+
+    /// A codec for a new file in the place of a sealed one: sealed with the key of `path`.
+    ///
+    /// # Errors
+    /// [`VaultError::NoKey`]; as [`Keys::new_codec`].
+    pub fn new_codec_like(
+        &self,
+        vfs: &Arc<dyn Vfs>,
+        path: &Path,
+    ) -> Result<Arc<dyn PageCodec>, VaultError> {
+        let (access, key) = (Access::ReadOnly, None);
+        let request = CodecRequest { vfs, path, access, key, is_beside: false };
+        let no_key = || VaultError::NoKey { path: path.to_path_buf() };
+        self.new_codec_of(&self.secret_for(&request).ok_or_else(no_key)?)
+    }
+
     fn find(&self, request: &CodecRequest<'_>) -> Result<Option<Arc<dyn PageCodec>>, VaultError> {
         let path = request.path;
         // A crashed transaction may have left anything at the beginning of the file.
@@ -188,26 +251,13 @@ impl Keys {
                 self.faults.note(Fault::NoKey);
                 return Ok(None);
             };
+            // A statement's key is another one each time.
+            let remembers = request.key.is_none();
             let codec = vault::open(
                 request.vfs,
                 (path, request.access, undone),
                 (&secret, &self.entropy),
-                |cost, salt, file_id| {
-                    let by = (cost, *salt, *file_id);
-                    // A statement's key is another one each time.
-                    let remembers = request.key.is_none();
-                    let known = lock(&self.known);
-                    let found = known.keks.iter().find(|(known, _)| *known == by);
-                    if let (Some((_, key)), true) = (found, remembers) {
-                        return Ok(Key::clone(key));
-                    }
-                    drop(known);
-                    let key = kek(&secret, cost, salt, file_id)?;
-                    if remembers {
-                        lock(&self.known).keks.push((by, Locked::new(key.clone())));
-                    }
-                    Ok(key)
-                },
+                |cost, salt, file_id| self.kek((&secret, remembers), cost, salt, file_id),
             )?;
             return Ok(Some(Arc::new(codec.noting(self.faults.clone()))));
         }

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shoal_store::vfs::{Entropy, Vfs};
+use shoal_store::vfs::{Entropy, OpenMode, Vfs};
 use shoal_store::{Access, Error as StoreError, Fault, Mode, Options, Pgno, Store, Transaction};
 
 use crate::VaultError;
 use crate::cost::Cost;
 use crate::new_key::NewKey;
-use crate::page::{Cipher, epoch_of};
+use crate::page::{Cipher, MAGIC, epoch_of};
 use crate::recipient::PrivateKey;
 use crate::sealed::{HeaderOnly, KEY_PAGES, Ring, SealedPages, epoch_bound, epoch_wrapping};
 use crate::secret::{Key, Secret};
@@ -120,9 +120,65 @@ pub(crate) fn open(
     vfs: &Arc<dyn Vfs>,
     (path, access, undone): (&Path, Access, bool),
     (secret, entropy): (&Secret, &Arc<dyn Entropy>),
+    kek_of: impl FnMut(Cost, &[u8; 16], &[u8; 16]) -> Result<Key, VaultError>,
+) -> Result<SealedPages, VaultError> {
+    let codec = unlock(path, read_keys(vfs, path)?, (secret, entropy), kek_of)?;
+    if undone {
+        // The journal was played back without a key: whether its pages belong together shows now.
+        let ring = codec.ring();
+        let again = Ring::new(ring.page.clone(), Key::clone(&ring.vault_key), ring.place);
+        let again = again.expect("keys that unwrapped unwrap again");
+        let again = SealedPages::new(again, Arc::clone(entropy));
+        let options = Options { codec: Some(Arc::new(again)), ..Options::new(access) };
+        verify(&Store::open_with(Arc::clone(vfs), path, options)?)?;
+    }
+    Ok(codec)
+}
+
+/// The page of keys of a sealed file with anything else damaged, and the bytes of its pages: as the
+/// file has it by the rules, or else the first page with the look of one. `None` for a file without
+/// one that does not begin as a sealed one either.
+///
+/// # Errors
+/// [`VaultError::Header`]; the store's.
+pub(crate) fn find_keys(
+    vfs: &Arc<dyn Vfs>,
+    path: &Path,
+) -> Result<Option<(KeyPage, Vec<u8>)>, VaultError> {
+    let read = read_keys(vfs, path);
+    if let Ok(found) = read {
+        return Ok(Some(found));
+    }
+    let file = vfs.open(path, OpenMode::ReadOnly).map_err(StoreError::from)?;
+    let mut bytes = vec![0; (KEY_PAGES as usize + 1) << 16];
+    let length = file.read_at(&mut bytes, 0).map_err(StoreError::from)?;
+    bytes.truncate(length);
+    for page_size in (10..=16).map(|shift| 1_usize << shift) {
+        for number in 1..=KEY_PAGES as usize {
+            let page = bytes.get(number * page_size..(number + 1) * page_size);
+            if let Some(page) = page
+                && let Ok(keys) = KeyPage::parse(page)
+            {
+                return Ok(Some((keys, page.to_vec())));
+            }
+        }
+    }
+    match bytes.starts_with(MAGIC) {
+        true => read.map(Some),
+        false => Ok(None),
+    }
+}
+
+/// The codec of a page of keys, opened by a secret.
+///
+/// # Errors
+/// [`VaultError::WrongKey`]; [`VaultError::Header`] for a page that its owner did not write.
+pub(crate) fn unlock(
+    path: &Path,
+    (keys, page): (KeyPage, Vec<u8>),
+    (secret, entropy): (&Secret, &Arc<dyn Entropy>),
     mut kek_of: impl FnMut(Cost, &[u8; 16], &[u8; 16]) -> Result<Key, VaultError>,
 ) -> Result<SealedPages, VaultError> {
-    let (keys, page) = read_keys(vfs, path)?;
     let damaged = |why: String| VaultError::Header { path: path.to_path_buf(), why };
     let file_id = keys.file_id;
     let unlocked = match PrivateKey::of(secret)? {
@@ -136,17 +192,7 @@ pub(crate) fn open(
     })?;
     let ring = Ring::new(keys, vault_key, place);
     let ring = ring.ok_or_else(|| damaged("a data key is not as it was written".to_owned()))?;
-    let codec = SealedPages::new(ring, Arc::clone(entropy));
-    if undone {
-        // The journal was played back without a key: whether its pages belong together shows now.
-        let ring = codec.ring();
-        let again = Ring::new(ring.page.clone(), Key::clone(&ring.vault_key), place);
-        let again = again.expect("keys that unwrapped unwrap again");
-        let again = SealedPages::new(again, Arc::clone(entropy));
-        let options = Options { codec: Some(Arc::new(again)), ..Options::new(access) };
-        verify(&Store::open_with(Arc::clone(vfs), path, options)?)?;
-    }
-    Ok(codec)
+    Ok(SealedPages::new(ring, Arc::clone(entropy)))
 }
 
 /// Looks at every page of a sealed file: that it is as it was written, in its place, and of the

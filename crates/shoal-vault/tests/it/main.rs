@@ -11,6 +11,7 @@ mod hostile;
 mod keys;
 mod plaintext;
 mod recipients;
+mod salvage;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
