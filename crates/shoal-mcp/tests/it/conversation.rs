@@ -1,5 +1,4 @@
-//! A conversation with the MCP server: lines of any bytes, every request among them answered. Also
-//! part of a fuzz target.
+//! A conversation with the MCP server: lines of any bytes, every request among them answered.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
