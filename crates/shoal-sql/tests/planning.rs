@@ -796,6 +796,28 @@ fn rewrites_find_the_join() {
     );
 }
 
+/// Rows kept in memory for a query run for each row are paid by its runs: few runs search an index.
+/// Many runs of a query with few rows ask a set of keys: the query's table is sampled.
+#[test]
+fn queries_run_for_each_row_count_their_runs() {
+    let scratch = tpch(0.01, true, true);
+    let peer = scratch.theirs();
+    let mut connection = scratch.ours();
+    let searched = corpus("queries/21.sql");
+    let gathered = "select count(*) from customer c where exists (select 1 from orders o
+        where o.o_custkey = c.c_custkey and o.o_totalprice > 300000)";
+    // Without an index, rows in memory are the only way not to walk for each.
+    let kept = "select count(*) from customer c where c_acctbal > (select avg(s_acctbal)
+        from supplier where s_phone < c_phone and s_address = c_address)";
+    for (sql, hashed, list) in [(&*searched, 0, 0), (gathered, 0, 1), (kept, 1, 0)] {
+        let lines = plan(&mut connection, sql);
+        let count = |words: &str| lines.iter().filter(|line| line.contains(words)).count();
+        assert_eq!(count("AUTOMATIC HASH INDEX"), hashed, "{lines:?}");
+        assert_eq!(count("LIST SUBQUERY"), list, "{lines:?}");
+        check(&mut connection, &peer, sql, &[]).unwrap();
+    }
+}
+
 /// Tables of a star or a chain, with skew, NULLs, and columns depending on each other.
 fn schema() -> impl Strategy<Value = String> {
     let table = |number: usize| {

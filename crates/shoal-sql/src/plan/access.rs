@@ -391,10 +391,12 @@ impl<'e> Frame<'e> {
                 }
                 path.rows = rows;
             }
+            self.spread(place, known, &mut paths);
             self.price_key_sets(place, &mut paths);
             self.keep_forced(known, &mut paths);
             return paths;
         }
+        self.spread(place, known, &mut paths);
         self.keep_forced(known, &mut paths);
         for path in &mut paths {
             // One row for sure, or about one.
@@ -407,6 +409,17 @@ impl<'e> Frame<'e> {
             path.rows = path.rows.max(least);
         }
         paths
+    }
+
+    /// Spreads the cost of keeping a first table's rows over all runs: rows are kept once. An index
+    /// needs no memory, and results of runs may be kept.
+    fn spread(&self, place: usize, known: Sources, paths: &mut [Path<'e>]) {
+        if known != 0 || self.runs <= 1.0 || self.sources[place].keeps_right() {
+            return;
+        }
+        for path in paths.iter_mut().filter(|path| matches!(path.kind, PathKind::Hash(_))) {
+            path.per_row += CORRELATED * std::mem::take(&mut path.fixed) / self.runs;
+        }
     }
 
     /// Notes of lookups by rowid what it is worth to gather the rowids left by conditions before.
@@ -621,16 +634,11 @@ impl<'e> Frame<'e> {
                 }
             }
         }
-        if known == 0 && self.keeps_rows && self.runs > 1.0 && !hint {
-            let mut hash = self.hash_path(usable, place, rows, rows * row_step(table));
-            // Kept once for all runs; an index needs no memory, and results of runs may be kept.
-            hash.per_row += CORRELATED * hash.fixed / self.runs;
-            hash.fixed = 0.0;
-            if matches!(&hash.kind, PathKind::Hash(keys) if !keys.is_empty()) {
-                paths.push(hash);
-            }
-        }
-        if known != 0 {
+        let is_kept = match known {
+            0 => self.keeps_rows && self.runs > 1.0 && !hint,
+            _ => true,
+        };
+        if is_kept {
             let hash = self.hash_path(usable, place, rows, rows * row_step(table));
             // Rows kept without a key are no better than the table itself.
             if matches!(&hash.kind, PathKind::Hash(keys) if !keys.is_empty()) {

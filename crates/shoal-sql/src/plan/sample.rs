@@ -6,37 +6,40 @@ use crate::value::CompareOp;
 
 /// Looks into the trees of every table that could be read in more than one way.
 pub(super) fn sample(query: &Query, txns: Txns<'_>) {
-    sample_body(&query.body, txns);
+    sample_body(&query.body, (txns, false));
     query.walk(&mut |expr| {
         if let Some(query) = expr.query() {
-            sample_body(&query.body, txns);
+            sample_body(&query.body, (txns, query.correlated));
         }
     });
 }
 
-fn sample_body(body: &Body, txns: Txns<'_>) {
+/// `is_repeated` tells of a query run for each row around: its conditions decide between a search
+/// for each row and one look at all rows.
+fn sample_body(body: &Body, (txns, is_repeated): (Txns<'_>, bool)) {
+    let how = (txns, is_repeated);
     match body {
         Body::Values(_) => {}
-        Body::Select(select) => sample_select(select, txns),
+        Body::Select(select) => sample_select(select, how),
         Body::Compound { first, rest, .. } => {
-            sample_body(first, txns);
-            rest.iter().for_each(|(_, body)| sample_body(body, txns));
+            sample_body(first, how);
+            rest.iter().for_each(|(_, body)| sample_body(body, how));
         }
-        Body::Shared(shared) => sample_body(&shared.query.body, txns),
+        Body::Shared(shared) => sample_body(&shared.query.body, how),
         Body::Recursive(recursion) => {
-            sample_body(&recursion.first, txns);
-            recursion.steps.iter().for_each(|body| sample_body(body, txns));
+            sample_body(&recursion.first, how);
+            recursion.steps.iter().for_each(|body| sample_body(body, how));
         }
     }
 }
 
-fn sample_select(select: &Select, txns: Txns<'_>) {
+fn sample_select(select: &Select, (txns, is_repeated): (Txns<'_>, bool)) {
     for source in &select.sources {
         match &source.kind {
-            SourceKind::Query(query) => sample_body(&query.body, txns),
+            SourceKind::Query(query) => sample_body(&query.body, (txns, is_repeated)),
             SourceKind::Table(table) => {
                 // The number of rows decides how often a query for each row runs.
-                let alone = select.sources.len() == 1 && !runs_query(select);
+                let alone = select.sources.len() == 1 && !runs_query(select) && !is_repeated;
                 let one_row = alone && select.conjuncts.iter().any(is_rowid);
                 if !(one_row || alone && table.indexes.is_empty())
                     && let Ok(txn) = txns.of(table.database)
