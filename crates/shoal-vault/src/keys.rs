@@ -48,6 +48,9 @@ struct Known {
     keks: Vec<(KekOf, Locked<Key>)>,
 }
 
+/// The codec of a damaged file, and the bytes of its pages where a page of keys tells.
+pub type SalvagedCodec = (Arc<dyn PageCodec>, Option<u32>);
+
 impl Keys {
     /// No keys yet.
     pub fn new(entropy: Arc<dyn Entropy>) -> Keys {
@@ -185,8 +188,8 @@ impl Keys {
         Ok(key)
     }
 
-    /// The codec of a damaged file, found without page 1 and with one page of keys alone, and the
-    /// bytes of the file's pages where a page of keys tells; `None` for a file that is not sealed.
+    /// The codec of a damaged file, found without page 1 and with one page of keys alone; `None`
+    /// for a file that is not sealed.
     ///
     /// # Errors
     /// [`VaultError::NoKey`], [`VaultError::WrongKey`]; [`VaultError::Header`] without a sound page
@@ -195,7 +198,7 @@ impl Keys {
         &self,
         vfs: &Arc<dyn Vfs>,
         path: &Path,
-    ) -> Result<Option<(Arc<dyn PageCodec>, Option<u32>)>, VaultError> {
+    ) -> Result<Option<SalvagedCodec>, VaultError> {
         let (access, key) = (Access::ReadOnly, None);
         let request = CodecRequest { vfs, path, access, key, is_beside: false };
         let Some((keys, page)) = vault::find_keys(vfs, path)? else {

@@ -47,7 +47,7 @@ mod vault;
 
 pub use cost::Cost;
 pub use error::VaultError;
-pub use keys::Keys;
+pub use keys::{Keys, SalvagedCodec};
 pub use new_key::NewKey;
 pub use page::Cipher;
 pub use recipient::{Fingerprint, Recipient, new_pair};
