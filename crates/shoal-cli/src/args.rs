@@ -566,9 +566,13 @@ the number of values and the rowid. Pages of the freelist are searched, too: row
 may come back. Constraints are kept: of two rows with one key the first is saved. The damaged file \
 is only read.
 
+A sealed database needs its key, and one sound page of keys (page 2 or 3): rows of authentic pages \
+are saved, the other pages are told by number. FILE is sealed with the same key, unless --plain.
+
 Examples:
   shoal recover broken.db saved.db
-  shoal recover broken.db > saved.sql")]
+  shoal recover broken.db > saved.sql
+  shoal recover sealed.db saved.db --key-file secret.key")]
 pub(crate) struct RecoverArgs {
     /// A damaged SQLite database
     #[arg(value_name = "DB")]
@@ -579,6 +583,9 @@ pub(crate) struct RecoverArgs {
     /// Leave out pages of the freelist
     #[arg(long)]
     pub(crate) ignore_freelist: bool,
+    /// Do not seal FILE, which has the key of a sealed DB otherwise
+    #[arg(long)]
+    pub(crate) plain: bool,
 }
 
 /// `shoal watch`.

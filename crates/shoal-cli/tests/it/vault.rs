@@ -260,3 +260,54 @@ fn a_rekey_goes_on_after_it_was_killed_and_while_others_write() {
     shoal(dir, &["keys", "verify", "n.db", "--key-file", "me.key"]).ok();
     assert!(!shoal(dir, &["keys", "ls", "n.db"]).stderr.contains("cut short"));
 }
+
+#[test]
+fn a_damaged_sealed_database_is_recovered_with_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    fs::write(dir.join("a.key"), "the key").unwrap();
+    fs::write(dir.join("b.key"), "another key").unwrap();
+    let rows = "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 2000) \
+                INSERT INTO t SELECT x, 'row ' || x FROM c";
+    shoal(
+        dir,
+        &["sql", "n.db", "CREATE TABLE t(id INTEGER PRIMARY KEY, s); CREATE VIEW v AS SELECT 1"],
+    )
+    .ok();
+    shoal(dir, &["sql", "n.db", rows]).ok();
+    shoal(dir, &["encrypt", "n.db", "--new-key-file", "a.key"]).ok();
+    let mut bytes = fs::read(dir.join("n.db")).unwrap();
+    let pages = bytes.len() / 4096;
+    assert!(pages > 12, "{pages} pages");
+    for page in [7, 8, 10] {
+        bytes[page * 4096 + 50] ^= 1;
+    }
+    fs::write(dir.join("n.db"), &bytes).unwrap();
+    let key = ["--key-file", "a.key"];
+    let with = |args: &[&str]| shoal(dir, &[args, &key].concat());
+    assert_eq!(shoal(dir, &["recover", "n.db", "x.db"]).code, 10);
+    assert_eq!(shoal(dir, &["recover", "n.db", "x.db", "--key-file", "b.key"]).code, 11);
+    assert!(!dir.join("x.db").exists());
+    let said = with(&["recover", "n.db", "sealed.db"]);
+    for told in ["pages 8-9: each is not as it was written", "page 11 is not as it was written"] {
+        assert!(said.stderr.contains(told), "{said:?}");
+    }
+    said.ok();
+    assert!(fs::read(dir.join("sealed.db")).unwrap().starts_with(b"Shoal sealed 1"));
+    let with_plain = with(&["recover", "n.db", "plain.db", "--plain"]);
+    with_plain.ok();
+    assert!(fs::read(dir.join("plain.db")).unwrap().starts_with(b"SQLite format 3"));
+    let count = "SELECT count(*), min(s = 'row ' || id), (SELECT count(*) FROM v) FROM t";
+    let kept = with(&["sql", "sealed.db", count]).ok();
+    assert_eq!(kept, shoal(dir, &["sql", "plain.db", count]).ok());
+    let number: u32 = kept.split('|').next().unwrap().parse().unwrap();
+    assert!(number > 1000 && number < 2000 && kept.ends_with("|1|1\n"), "{kept}");
+    let script = with(&["recover", "n.db"]).ok();
+    assert_eq!(script.matches("INSERT OR IGNORE INTO \"t\"").count(), number as usize);
+    // Without page 1 rows are without their tables.
+    bytes[..4096].fill(0);
+    fs::write(dir.join("n.db"), &bytes).unwrap();
+    with(&["recover", "n.db", "lost.db", "--plain"]).ok();
+    let lost = shoal(dir, &["sql", "lost.db", "SELECT count(*) FROM lost_and_found"]).ok();
+    assert_eq!(lost, format!("{number}\n"));
+}
