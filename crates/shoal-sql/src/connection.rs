@@ -518,6 +518,25 @@ impl Connection {
         Ok(())
     }
 
+    /// Begins a transaction that reads the state of `beside`, a reader of the same store: several
+    /// connections then answer from one snapshot, whatever is committed meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Meaning`] within a transaction; [`Error::Misuse`] for a transaction of another
+    /// store, or one that may write.
+    pub fn begin_beside(&mut self, beside: &Transaction) -> Result<(), Error> {
+        if self.transaction.is_some() {
+            return Err(meaning("cannot start a transaction within a transaction"));
+        }
+        if !beside.is_of(&self.store) {
+            return Err(Error::Misuse { what: "the transaction beside is of another store" });
+        }
+        let mut transaction = beside.reader_beside()?;
+        transaction.set_watch(Some(Arc::clone(&self.control.watch)));
+        self.transaction = Some(transaction);
+        Ok(())
+    }
+
     /// Refuses to write from now on, or allows as much as the store does.
     pub fn set_read_only(&mut self, read_only: bool) {
         self.read_only = read_only;

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 
 use shoal_sql::{Connection, Error, FunctionFlags, Pool, Value};
-use shoal_store::Store;
+use shoal_store::vfs::OsVfs;
+use shoal_store::{Access, Mode, Store};
 use write_support::{run_shoal, sqlite};
 
 fn run(connection: &mut Connection, sql: &str) -> Result<Vec<Vec<Value>>, Error> {
@@ -135,4 +136,47 @@ fn what_fails_changes_nothing() {
     pool.write(|connection| run(connection, "INSERT INTO t VALUES (seven())")).unwrap();
     let count = pool.read(|connection| run(connection, "SELECT a FROM t")).unwrap();
     assert_eq!(count, [[Value::Int(7)]]);
+}
+
+/// Connections begun beside a reader answer from its state, though others commit in between; a
+/// writer and another store are no neighbours.
+#[test]
+fn readers_beside_a_reader_share_its_state() {
+    let folder = tempfile::tempdir().unwrap();
+    for journal in ["wal", "delete"] {
+        let path = folder.path().join(journal);
+        let store = Store::open(Arc::new(OsVfs), &path, Access::Create).unwrap();
+        let mut writer = Connection::open(store.clone()).unwrap();
+        run(&mut writer, &format!("PRAGMA journal_mode = {journal}")).unwrap();
+        run(&mut writer, "CREATE TABLE t AS SELECT value AS a FROM generate_series(1, 5000)")
+            .unwrap();
+        let before = store.begin(Mode::Read).unwrap();
+        let mut readers: Vec<Connection> =
+            (0..3).map(|_| Connection::open(store.clone()).unwrap()).collect();
+        readers[0].begin_beside(&before).unwrap();
+        if journal == "wal" {
+            run(&mut writer, "DELETE FROM t WHERE a > 10").unwrap();
+        }
+        readers[1].begin_beside(&before).unwrap();
+        drop(before);
+        let count = [[Value::Int(5000)]];
+        for reader in &mut readers[..2] {
+            assert_eq!(run(reader, "SELECT count(*) FROM t").unwrap(), count);
+            assert!(matches!(reader.begin(Mode::Read), Err(Error::Meaning { .. })));
+            reader.rollback().unwrap();
+        }
+        // The last neighbour's end lets a writer in again.
+        run(&mut writer, "DELETE FROM t WHERE a > 5").unwrap();
+        let now = store.begin(Mode::Read).unwrap();
+        readers[2].begin_beside(&now).unwrap();
+        assert_eq!(run(&mut readers[2], "SELECT count(*) FROM t").unwrap(), [[Value::Int(5)]]);
+        drop((readers, now));
+        let writing = store.begin(Mode::Write).unwrap();
+        let mut reader = Connection::open(store.clone()).unwrap();
+        assert!(matches!(reader.begin_beside(&writing), Err(Error::Store(_))));
+        drop(writing);
+        let mut other = Connection::open(Store::memory()).unwrap();
+        let now = store.begin(Mode::Read).unwrap();
+        assert!(matches!(other.begin_beside(&now), Err(Error::Misuse { .. })));
+    }
 }
