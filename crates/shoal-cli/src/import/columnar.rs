@@ -1,28 +1,14 @@
 //! Rows of Parquet and Arrow IPC: columns of a batch, converted to the values SQL has.
-//!
-//! | of Arrow | in SQL |
-//! | --- | --- |
-//! | integers, booleans | integers; an unsigned one beyond 2^63 is an error |
-//! | floats | reals |
-//! | strings; dates, times, timestamps, decimals | texts, as SQLite's date functions read them |
-//! | binary | blobs |
-//! | lists, structs, maps | texts of JSON |
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{
-    Array, ArrayRef, Float64Array, Int64Array, LargeBinaryArray, LargeStringArray, RecordBatch,
-    make_array,
-};
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
-use arrow_cast::{CastOptions, cast_with_options};
+use arrow_array::RecordBatch;
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_schema::{ArrowError, DataType};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use shoal_arrow::{Cells, stored_type};
 use shoal_sql::ValueRef;
 
 use super::cells::NotThatType;
@@ -114,7 +100,8 @@ impl<'b> BatchRows<'b> {
             let named = batch.schema();
             let columns = batch.columns().iter().zip(named.fields());
             let cells = columns.map(|(column, field)| {
-                cells(column).map_err(|error| wrong(format!("column {}: {error}", field.name())))
+                Cells::new(column)
+                    .map_err(|error| wrong(format!("column {}: {error}", field.name())))
             });
             Ok(Some((batch.num_rows(), cells.collect::<Result<Vec<_>, _>>()?)))
         });
@@ -155,156 +142,19 @@ impl Rows for BatchRows<'_> {
         let (Some(cells), Some(row)) = (self.cells.get(column), self.row) else {
             return Ok(ValueRef::Null);
         };
-        Ok(match cells {
-            Cells::Int(array) if array.is_valid(row) => ValueRef::Int(array.value(row)),
-            Cells::Real(array) if array.is_valid(row) => ValueRef::Real(array.value(row)),
-            Cells::Text(array) if array.is_valid(row) => {
-                ValueRef::Text(array.value(row).as_bytes())
-            }
-            Cells::Blob(array) if array.is_valid(row) => ValueRef::Blob(array.value(row)),
-            _ => ValueRef::Null,
-        })
+        Ok(cells.value(row))
     }
-}
-
-/// A column of a batch, as SQL has its values.
-enum Cells {
-    Null,
-    Int(Int64Array),
-    Real(Float64Array),
-    Text(LargeStringArray),
-    Blob(LargeBinaryArray),
 }
 
 /// The type of a column of the table made for values of `kind`.
 fn kind_of(kind: &DataType) -> Type {
-    match stored(kind) {
+    match stored_type(kind) {
         DataType::Int64 => Type::Integer,
         DataType::Float64 => Type::Real,
         DataType::LargeUtf8 => Type::Text,
         _ => Type::Any,
     }
 }
-
-/// The type that values of `kind` are converted to.
-fn stored(kind: &DataType) -> DataType {
-    match kind {
-        kind if kind.is_integer() => DataType::Int64,
-        DataType::Boolean => DataType::Int64,
-        kind if kind.is_floating() => DataType::Float64,
-        DataType::Binary
-        | DataType::LargeBinary
-        | DataType::BinaryView
-        | DataType::FixedSizeBinary(_) => DataType::LargeBinary,
-        DataType::Null => DataType::Null,
-        DataType::Dictionary(_, values) => stored(values),
-        DataType::RunEndEncoded(_, values) => stored(values.data_type()),
-        _ => DataType::LargeUtf8,
-    }
-}
-
-fn cells(array: &ArrayRef) -> Result<Cells, ArrowError> {
-    let target = stored(array.data_type());
-    let array = match array.data_type() {
-        kind if is_nested(kind) => Arc::new(json_texts(array)?) as ArrayRef,
-        // A value type of its own first: a dictionary of timestamps is written as timestamps are.
-        DataType::Dictionary(_, values) => converted(array, values)?,
-        DataType::RunEndEncoded(_, values) => converted(array, values.data_type())?,
-        _ => Arc::clone(array),
-    };
-    let array = match array.data_type() {
-        DataType::Timestamp(unit, Some(_)) => {
-            // Instants are in UTC whatever the zone: without one, no table of zones is needed.
-            let plain = DataType::Timestamp(*unit, None);
-            make_array(array.to_data().into_builder().data_type(plain).build()?)
-        }
-        _ => array,
-    };
-    let array = converted(&array, &target)?;
-    Ok(match target {
-        DataType::Int64 => Cells::Int(array.as_primitive::<Int64Type>().clone()),
-        DataType::Float64 => Cells::Real(array.as_primitive::<Float64Type>().clone()),
-        DataType::LargeUtf8 => Cells::Text(array.as_string::<i64>().clone()),
-        DataType::LargeBinary => Cells::Blob(array.as_binary::<i64>().clone()),
-        _ => Cells::Null,
-    })
-}
-
-/// SQLite's own form of moments.
-const MOMENT: &str = "%Y-%m-%d %H:%M:%S%.f";
-
-fn format() -> FormatOptions<'static> {
-    FormatOptions::new()
-        .with_display_error(false)
-        .with_datetime_format(Some(MOMENT))
-        .with_timestamp_format(Some(MOMENT))
-}
-
-/// # Errors
-/// A value that the other type cannot hold.
-fn converted(array: &ArrayRef, target: &DataType) -> Result<ArrayRef, ArrowError> {
-    if array.data_type() == target {
-        return Ok(Arc::clone(array));
-    }
-    cast_with_options(array, target, &CastOptions { safe: false, format_options: format() })
-}
-
-fn is_nested(kind: &DataType) -> bool {
-    match kind {
-        DataType::Dictionary(_, values) => is_nested(values),
-        DataType::RunEndEncoded(_, values) => is_nested(values.data_type()),
-        kind => kind.is_nested(),
-    }
-}
-
-/// Each value as a text of JSON.
-fn json_texts(array: &ArrayRef) -> Result<LargeStringArray, ArrowError> {
-    let texts = (0..array.len()).map(|row| {
-        Ok(array.is_valid(row).then_some(json(array, row)?).map(|value| value.to_string()))
-    });
-    texts.collect()
-}
-
-/// A value with all it holds.
-fn json(array: &ArrayRef, row: usize) -> Result<serde_json::Value, ArrowError> {
-    use serde_json::Value;
-    if array.is_null(row) {
-        return Ok(Value::Null);
-    }
-    let list = |items: ArrayRef| {
-        let items: Result<Vec<Value>, _> =
-            (0..items.len()).map(|item| json(&items, item)).collect();
-        items.map(Value::Array)
-    };
-    match array.data_type() {
-        DataType::List(_) => list(array.as_list::<i32>().value(row)),
-        DataType::LargeList(_) => list(array.as_list::<i64>().value(row)),
-        DataType::FixedSizeList(..) => list(array.as_fixed_size_list().value(row)),
-        DataType::Struct(fields) => {
-            let members = fields.iter().zip(array.as_struct().columns());
-            let members =
-                members.map(|(field, column)| Ok((field.name().clone(), json(column, row)?)));
-            members.collect::<Result<_, ArrowError>>().map(Value::Object)
-        }
-        DataType::Map(..) => {
-            let entries = array.as_map().value(row);
-            let (names, values) = (entries.column(0), entries.column(1));
-            let names = ArrayFormatter::try_new(names, &FORMAT_OF_NAMES)?;
-            let members = (0..entries.len())
-                .map(|entry| Ok((names.value(entry).try_to_string()?, json(values, entry)?)));
-            members.collect::<Result<_, ArrowError>>().map(Value::Object)
-        }
-        _ => Ok(match cells(&array.slice(row, 1))? {
-            Cells::Null => Value::Null,
-            Cells::Int(array) => array.value(0).into(),
-            Cells::Real(array) => array.value(0).into(),
-            Cells::Text(array) => array.value(0).into(),
-            Cells::Blob(array) => shoal_stdx::hex::encode(array.value(0)).into(),
-        }),
-    }
-}
-
-static FORMAT_OF_NAMES: FormatOptions<'static> = FormatOptions::new();
 
 fn parquet(path: &std::path::Path) -> Result<ParquetRecordBatchReaderBuilder<File>, ArrowError> {
     Ok(ParquetRecordBatchReaderBuilder::try_new(File::open(path)?)?)

@@ -4,8 +4,6 @@
 //! twice within one read transaction: first for the types, then to be written, a batch at a time.
 
 #[cfg(feature = "columnar")]
-mod types;
-#[cfg(feature = "columnar")]
 mod write;
 
 #[cfg(feature = "columnar")]

@@ -1,25 +1,21 @@
 //! Batches of rows, written as they come.
 
-use std::collections::HashSet;
 use std::io::Write;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::RecordBatch;
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{ArrowError, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
-use shoal_sql::{Connection, ValueRef};
+use shoal_arrow::{BatchBuilder, Fit, Seen, distinct_names};
+use shoal_sql::Connection;
 use shoal_store::Mode;
 
 use super::Columnar;
-use super::types::{Builder, Seen};
 use crate::failure::Failure;
 
-/// Rows and bytes of a batch.
-const BATCH_ROWS: usize = 8192;
-const BATCH_BYTES: usize = 16 << 20;
 /// Bytes of a row group of Parquet, held in memory until the group is written.
 const GROUP_BYTES: usize = 64 << 20;
 
@@ -51,43 +47,31 @@ fn write(
 ) -> Result<(), Failure> {
     let failed = |error: shoal_sql::Error| Failure::at(place, error);
     let mut statement = connection.prepare(sql).map_err(failed)?;
-    let names = different(statement.column_names());
+    let names = distinct_names(statement.column_names());
     let mut seen = vec![Seen::default(); names.len()];
     let mut rows = connection.query(&mut statement).map_err(failed)?;
     while let Some(row) = rows.next().map_err(failed)? {
         seen.iter_mut().zip(row.values()).for_each(|(seen, value)| seen.value(value));
     }
     drop(rows);
-    let fields =
-        names.into_iter().zip(seen).map(|(name, seen)| Field::new(name, seen.kind(), true));
+    let kinds = seen.iter().enumerate();
+    let kinds = kinds.map(|(place, seen)| seen.kind(statement.column_declared_type(place)));
+    let fields = names.into_iter().zip(kinds).map(|(name, kind)| Field::new(name, kind, true));
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     let mut sink = Sink::open(kind, Arc::clone(&schema), out).map_err(unwritten)?;
-    let mut columns: Vec<Builder> =
-        schema.fields().iter().map(|field| Builder::new(field.data_type())).collect();
+    let fits: Vec<Fit> = seen.into_iter().map(Seen::fit).collect();
+    let mut builder = BatchBuilder::new(schema, &fits);
     let mut rows = connection.query(&mut statement).map_err(failed)?;
-    let (mut count, mut bytes) = (0, 0);
-    let mut values: Vec<ValueRef<'_>>;
     while let Some(row) = rows.next().map_err(failed)? {
-        values = row.values().collect();
-        for (column, value) in columns.iter_mut().zip(&values) {
-            let changed = || Failure::at(place, "the rows differ from one reading to the next");
-            bytes += column.push(*value).ok_or_else(changed)?;
-        }
-        count += 1;
-        if count == BATCH_ROWS || bytes >= BATCH_BYTES {
-            sink.batch(batch(&schema, &mut columns)?)?;
-            (count, bytes) = (0, 0);
+        let changed = |_| Failure::at(place, "the rows differ from one reading to the next");
+        if builder.push(&row).map_err(changed)? {
+            sink.batch(builder.finish())?;
         }
     }
-    if count > 0 {
-        sink.batch(batch(&schema, &mut columns)?)?;
+    if !builder.is_empty() {
+        sink.batch(builder.finish())?;
     }
     sink.finish()
-}
-
-fn batch(schema: &Arc<Schema>, columns: &mut [Builder]) -> Result<RecordBatch, Failure> {
-    let columns: Vec<ArrayRef> = columns.iter_mut().map(Builder::finish).collect();
-    RecordBatch::try_new(Arc::clone(schema), columns).map_err(unwritten)
 }
 
 /// Where batches go.
@@ -140,15 +124,4 @@ fn unwritten(error: ArrowError) -> Failure {
         ArrowError::IoError(_, error) => Failure::from(error),
         other => Failure::new(other),
     }
-}
-
-/// Names that no two columns share: readers find columns by their names.
-fn different(names: &[String]) -> Vec<String> {
-    let mut taken = HashSet::new();
-    let different = names.iter().map(|name| {
-        let numbered = (2_u64..).map(|number| format!("{name}_{number}"));
-        let mut candidates = std::iter::once(name.clone()).chain(numbered);
-        candidates.find(|name| taken.insert(name.clone())).expect("numbers do not end")
-    });
-    different.collect()
 }
