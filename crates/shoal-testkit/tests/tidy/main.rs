@@ -18,17 +18,18 @@ fn architecture() -> String {
     fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md is there")
 }
 
-/// The dependencies of each workspace crate, `(ours, others)`, without dev-dependencies.
+/// The dependencies of each crate of the product, `(ours, others)`, without dev-dependencies: those
+/// of the workspace, and `shoal-datafusion` beside it.
 fn manifests() -> BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> {
-    let metadata = MetadataCommand::new()
-        .manifest_path(root().join("Cargo.toml"))
-        .no_deps()
-        .exec()
-        .expect("cargo metadata runs");
+    let packages = ["Cargo.toml", "crates/shoal-datafusion/Cargo.toml"].map(|manifest| {
+        let mut command = MetadataCommand::new();
+        let metadata = command.manifest_path(root().join(manifest)).no_deps().exec();
+        metadata.expect("cargo metadata runs").packages
+    });
     let ours = |name: &str| name == "shoal" || name.starts_with("shoal-");
-    metadata
-        .packages
+    packages
         .iter()
+        .flatten()
         .map(|package| {
             let (inside, outside) = package
                 .dependencies
