@@ -1,10 +1,10 @@
 //! Fixed patterns over compressed rows: matches counted, and listed by a multiway join.
 //!
 //! A [`Pattern`] names nodes and the edges between them; [`Matches`] gives assignments of the nodes
-//! asked for, each with its number of matches. Other nodes with one edge alone become weights of the
-//! edge's other end (`weights`): the number of paths of two edges multiplies degrees. The rest is searched node by node (`search`): candidates of a node are the
-//! intersection of the sorted neighbours of all nodes before, the worst-case optimal join of
-//! cycles.
+//! asked for, each with its number of matches. Other nodes with one edge alone become weights of
+//! the edge's other end (`weights`): the number of paths of two edges multiplies degrees. The rest
+//! is searched node by node (`search`): candidates of a node are the intersection of the sorted
+//! neighbours of all nodes before, the worst-case optimal join of cycles.
 //!
 //! Edges of one class are different in a match. Edges are told apart by their ends alone: where two
 //! edges of a class lie between the same nodes, the second has one choice less.

@@ -93,8 +93,8 @@ pub(crate) enum RowFormat {
 /// The command line with the omitted verb added, and with the options of `sqlite3` as `shoal sql`
 /// spells them.
 ///
-/// `shoal FILE` and `shoal -csv FILE` mean `shoal sql ...`. A first word other than a verb is a file
-/// when such a file exists, or when the word is written like a path.
+/// `shoal FILE` and `shoal -csv FILE` mean `shoal sql ...`. A first word other than a verb is a
+/// file when such a file exists, or when the word is written like a path.
 pub(crate) fn with_verb(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = given.collect();
     let is_file = |word: &OsString| {
@@ -165,8 +165,8 @@ fn option(word: &str) -> Option<Spelling> {
     SPELLINGS.iter().find(|(known, _)| *known == name).map(|(_, spelling)| *spelling)
 }
 
-/// Words behind `shoal sql`, as `clap` takes them; those behind `--` stay as they are. A name behind
-/// one dash gets a second one: `shoal sql` has no options of one letter but `-h`.
+/// Words behind `shoal sql`, as `clap` takes them; those behind `--` stay as they are. A name
+/// behind one dash gets a second one: `shoal sql` has no options of one letter but `-h`.
 fn respelled(words: Vec<OsString>) -> Vec<OsString> {
     let mut out: Vec<OsString> = Vec::with_capacity(words.len());
     // The option of the mode leaves headings out, where the command turns them on.

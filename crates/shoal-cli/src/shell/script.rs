@@ -14,8 +14,8 @@ const BUFFER: usize = 1 << 16;
 const DEPTH: usize = 25;
 
 /// Runs each statement once complete, so a script may be longer than memory and its writer may wait
-/// for answers: rows are given out before the input is waited for. Outside of a statement a line beginning with a dot is a command; one beginning with
-/// `#` is a comment.
+/// for answers: rows are given out before the input is waited for. Outside of a statement a line
+/// beginning with a dot is a command; one beginning with `#` is a comment.
 pub(crate) fn run(session: &mut Session, input: impl Read, name: &str) -> Result<(), Failure> {
     let mut input = BufReader::with_capacity(BUFFER, input);
     if session.depth >= DEPTH {

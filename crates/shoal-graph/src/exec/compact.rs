@@ -1,9 +1,9 @@
 //! `MATCH` over compressed rows: patterns without lengths whose relationships nobody looks at.
 //!
-//! The first clause of a reading query may be matched by a multiway join ([`crate::multiway`]): rows
-//! for the next clause come with the number of equal ones, and `count(*)` adds numbers. The matcher
-//! keeps whatever the join does not know: relationships used by name, properties of relationships,
-//! paths, an index to begin by, few nodes of a label.
+//! The first clause of a reading query may be matched by a multiway join ([`crate::multiway`]):
+//! rows for the next clause come with the number of equal ones, and `count(*)` adds numbers. The
+//! matcher keeps whatever the join does not know: relationships used by name, properties of
+//! relationships, paths, an index to begin by, few nodes of a label.
 
 use std::sync::Arc;
 

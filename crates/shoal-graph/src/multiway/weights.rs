@@ -4,8 +4,8 @@ use super::{Candidates, Pattern, Way, plus, times};
 use crate::error::Result;
 use crate::procedure::Bounds;
 
-/// A weight for each place of a node: the matches of whatever hung on the node. `None` where nothing
-/// did.
+/// A weight for each place of a node: the matches of whatever hung on the node. `None` where
+/// nothing did.
 pub(super) type Weights = Vec<Option<Vec<u64>>>;
 
 /// A pattern without leaves.

@@ -199,8 +199,8 @@ fn loops(mut draft: SelectDraft, output: Reg, compiler: &Compiler) -> Node {
     outputs(draft, node, output)
 }
 
-/// Lets a module give equal rows as one: the only source of groups or of distinct rows, with nothing
-/// computed on the way, as a function could differ from one equal row to the next.
+/// Lets a module give equal rows as one: the only source of groups or of distinct rows, with
+/// nothing computed on the way, as a function could differ from one equal row to the next.
 fn fold_equal_rows(draft: &SelectDraft, levels: &mut [Level]) {
     let [Level { scan: Scan::Module(scan), on, filter, keeps_left, keeps_right, anti, .. }] =
         levels
