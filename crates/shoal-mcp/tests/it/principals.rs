@@ -333,7 +333,8 @@ async fn principals_write_their_own_rows() {
     }
     let tools = ada.list_all_tools().await.unwrap();
     let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
-    assert_eq!(names, ["schema", "query", "changes_since"]);
+    let granted = ["schema", "query", "documents", "search", "graph_context", "changes_since"];
+    assert_eq!(names, granted);
     server.stop().await;
 }
 
