@@ -176,7 +176,7 @@ fn a_wrong_command_line_is_exit_code_2() {
     let dir = tempfile::tempdir().unwrap();
     for args in [
         &["nonsense"][..],
-        &["sql"],
+        &["sql", "-frob"],
         &["doc"],
         &["doc", "put", "x"],
         &["sql", "--format", "xml", "x"],
