@@ -40,6 +40,14 @@ fn main() -> io::Result<()> {
             write(target, &format!("line-{number}"), line.as_bytes())?;
         }
     }
+    let messages = fs::read_to_string("../crates/shoal-mcp/tests/it/messages.txt")?;
+    let messages: Vec<&str> = messages.lines().collect();
+    for (number, lines) in messages.chunks(4).enumerate() {
+        let mode = (number % 4) as u8;
+        let bytes = [&[mode], lines.join("\n").as_bytes()].concat();
+        write("mcp_messages", &format!("lines-{number}"), &bytes)?;
+    }
+    write("vault_header", "whole", &shoal_fuzz::sealed::seed())?;
     full_text()?;
     documents()
 }

@@ -63,7 +63,9 @@ fn edit(transaction: &mut Transaction, script: &mut Script<'_>) -> Result<(), Er
             let kind = *script.pick(&[BtreeKind::Table, BtreeKind::Index]);
             transaction.create_btree(kind)?;
         }
-        8 => transaction.drop_btree(root)?,
+        8 => {
+            transaction.drop_btree(root)?;
+        }
         _ => transaction.clear_btree(root)?,
     }
     if script.byte() % 8 == 0 {

@@ -7,15 +7,22 @@ pub mod budget;
 pub mod changes;
 pub mod changeset;
 pub mod chunk;
+#[cfg(feature = "mcp")]
+#[path = "../../crates/shoal-mcp/tests/it/conversation.rs"]
+#[expect(dead_code, reason = "the server's own tests count requests, too")]
+mod conversation;
 #[cfg(feature = "peers")]
 pub mod differential;
 pub mod document;
 pub mod documents;
 pub mod history;
+#[cfg(feature = "mcp")]
+pub mod messages;
 #[cfg(feature = "peers")]
 pub mod peers;
 pub mod query;
 pub mod script;
+pub mod sealed;
 pub mod sql;
 pub mod walk;
 

@@ -1,4 +1,5 @@
-//! A conversation with the MCP server: lines of any bytes, every request among them answered.
+//! A conversation with the MCP server: lines of any bytes, every request among them answered. Also
+//! part of a fuzz target.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
