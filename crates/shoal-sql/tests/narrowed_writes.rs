@@ -284,7 +284,7 @@ fn returning_gives_the_part_in_sight() {
         ("INSERT INTO bare VALUES ('a') RETURNING last_insert_rowid(), what", "Int(10)|'a'"),
         // The statement's own expression fails in its own words, and nothing is stored.
         (
-            "INSERT INTO note(id, title) VALUES (11, 'a') RETURNING abs(-9223372036854775807 - id + 10)",
+            "INSERT INTO note(id, title) VALUES (11, 'a') RETURNING abs(-9223372036854775807 - (id - 10))",
             "error: integer overflow",
         ),
     ] {

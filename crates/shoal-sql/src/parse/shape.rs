@@ -226,14 +226,16 @@ fn value(text: &str) -> Value {
     if let Some(hex) = text.strip_prefix(['x', 'X']) {
         return Value::Blob(unhex(hex.trim_matches('\'')));
     }
+    if !text.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E')) {
+        return Value::Int(text.parse().expect("18 digits are an integer"));
+    }
     let (is_negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, text),
     };
-    match number(digits, 0).expect("digits are a number") {
-        Value::Int(int) => Value::Int(if is_negative { -int } else { int }),
-        Value::Real(real) => Value::Real(if is_negative { -real } else { real }),
-        other => unreachable!("{other:?} of digits"),
+    match number(digits, 0).expect("a real is a number") {
+        Value::Real(real) if is_negative => Value::Real(-real),
+        real => real,
     }
 }
 
