@@ -25,7 +25,7 @@ use crate::procedure::{Bounds, Input, Procedures, Signature, ValueKind};
 use crate::value::Value;
 use options::Options;
 pub(crate) use snapshot::{Direction, Selection, Snapshot};
-pub(crate) use snapshots::{Snapshots, States};
+pub(crate) use snapshots::{KeptSnapshots, Snapshots, States};
 
 /// The procedures of this crate, `algo.*`.
 #[derive(Clone, Copy, Debug, Default)]

@@ -8,7 +8,7 @@ use shoal_sql::Connection;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Side};
 use crate::mapped::TablesGraph;
-use crate::procedure::Bounds;
+use crate::procedure::Unbounded;
 use crate::sqlite::SqliteGraph;
 use crate::traverse::{Partial, Policy, traverse};
 use crate::value::{Map, Value};
@@ -101,19 +101,6 @@ pub fn draw(connection: Connection, drawing: &Drawing<'_>) -> Result<(Picture, O
     let picture = Picture::of(graph, &nodes)?;
     graph.commit()?;
     Ok((picture, partial))
-}
-
-/// Bounds of a walk bounded by its nodes.
-struct Unbounded;
-
-impl Bounds for Unbounded {
-    fn tick(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn keep(&self, _: usize) -> Result<()> {
-        Ok(())
-    }
 }
 
 impl Picture {

@@ -78,6 +78,19 @@ pub trait Bounds {
     fn keep(&self, bytes: usize) -> Result<()>;
 }
 
+/// No bounds, for work that is bounded by itself.
+pub(crate) struct Unbounded;
+
+impl Bounds for Unbounded {
+    fn tick(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn keep(&self, _: usize) -> Result<()> {
+        Ok(())
+    }
+}
+
 /// A set of procedures.
 pub trait Procedures {
     /// The signature of a procedure, or nothing where none has the name.

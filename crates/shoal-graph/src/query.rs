@@ -2,10 +2,11 @@
 
 use std::cell::{Cell, RefCell};
 
+use crate::algorithms::KeptSnapshots;
 use crate::ast::{Clause, Mode};
 use crate::bind;
 use crate::error::Result;
-use crate::exec::compact::{KeptSnapshots, Shape};
+use crate::exec::compact::Shape;
 use crate::graph::Graph;
 use crate::lexer::{TokenKind, tokens};
 use crate::matcher::plan;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::algorithms::KeptSnapshots;
 use crate::bind::{LOCAL, OUT};
 use crate::error::{Error, ErrorClass, Result};
-use crate::exec::compact::KeptSnapshots;
 use crate::graph::{Graph, NodeData, RelationshipData};
 use crate::procedure::{Bounds, Procedures};
 use crate::temporal::DateTime;

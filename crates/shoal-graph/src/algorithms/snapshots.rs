@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::Snapshot;
 use super::snapshot::{Direction, Selection};
 use crate::error::Result;
+use crate::graph::Graph;
+use crate::procedure::Bounds;
 
 /// Bytes of all snapshots kept at most.
 const BYTES_MAX: usize = 1 << 28;
@@ -38,19 +40,46 @@ impl Kept {
     }
 }
 
-impl Snapshots {
-    /// True where the snapshot of a part of a graph in a state is kept.
-    pub(crate) fn has(&self, states: &States, graph: &str, selection: &Selection<'_>) -> bool {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().any(|kept| kept.states == *states && kept.is_of(graph, selection))
+/// Where snapshots of a graph are kept from query to query, as of a state of the databases.
+#[derive(Clone, Copy)]
+pub(crate) struct KeptSnapshots<'k> {
+    pub(crate) snapshots: &'k Snapshots,
+    pub(crate) states: &'k States,
+    pub(crate) graph: &'k str,
+}
+
+impl KeptSnapshots<'_> {
+    /// True where the snapshot of a part of the graph is kept.
+    pub(crate) fn has(&self, selection: &Selection<'_>) -> bool {
+        let kept = self.snapshots.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().any(|kept| kept.states == *self.states && kept.is_of(self.graph, selection))
     }
 
+    /// The snapshot of a part of `graph`: from where snapshots are kept, if anywhere, or read now.
+    ///
+    /// # Errors
+    /// The errors of reading the graph.
+    pub(crate) fn find(
+        kept: Option<KeptSnapshots<'_>>,
+        graph: &dyn Graph,
+        selection: &Selection<'_>,
+        bounds: &dyn Bounds,
+    ) -> Result<Arc<Snapshot>> {
+        let read = || Snapshot::read(graph, selection, bounds);
+        match kept {
+            Some(kept) => kept.snapshots.of(kept.states, kept.graph, selection, read),
+            None => read().map(Arc::new),
+        }
+    }
+}
+
+impl Snapshots {
     /// The snapshot of a part of a graph in a state, read by `read` where none is kept. Snapshots
     /// of other states are forgotten, the oldest ones of this state where all become too large.
     ///
     /// # Errors
     /// The errors of `read`.
-    pub(crate) fn of(
+    fn of(
         &self,
         states: &States,
         graph: &str,

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::Outer;
-use crate::algorithms::{Selection, Snapshot, Snapshots, States};
+use crate::algorithms::{KeptSnapshots, Selection, Snapshot};
 use crate::ast::*;
 use crate::bind::visit;
 use crate::error::Result;
@@ -26,14 +26,6 @@ const COUNT: usize = 4096;
 
 /// Takes a row with the number of rows equal to it; false for no more rows.
 pub(super) type CountedSink<'s> = dyn FnMut(&Run<'_>, &mut Vec<Value>, u64) -> Result<bool> + 's;
-
-/// Snapshots of a graph kept from query to query.
-#[derive(Clone, Copy)]
-pub(crate) struct KeptSnapshots<'k> {
-    pub(crate) snapshots: &'k Snapshots,
-    pub(crate) states: &'k States,
-    pub(crate) graph: &'k str,
-}
 
 /// A `MATCH` in the form of the join.
 pub(crate) struct Shape<'c> {
@@ -324,13 +316,7 @@ impl Run<'_> {
             }
             let direction = crate::algorithms::Direction::Outgoing;
             let selection = Selection { label: None, kind: edge.kind, direction, weight: None };
-            let read = || Snapshot::read(self.graph, &selection, self);
-            let snapshot = match self.kept {
-                Some(KeptSnapshots { snapshots, states, graph }) => {
-                    snapshots.of(states, graph, &selection, read)?
-                }
-                None => Arc::new(read()?),
-            };
+            let snapshot = KeptSnapshots::find(self.kept, self.graph, &selection, self)?;
             snapshots.push((edge.kind, snapshot));
         }
         Ok(snapshots)

@@ -7,23 +7,10 @@ use shoal_testkit::Random;
 
 use super::{Candidates, Edge, Matches, Pattern, Places};
 use crate::algorithms::{Direction, Selection, Snapshot};
-use crate::error::Result;
 use crate::graph::{Graph, NodeData, RelationshipData};
 use crate::memory::MemoryGraph;
-use crate::procedure::Bounds;
+use crate::procedure::Unbounded;
 use crate::value::Map;
-
-struct Unbounded;
-
-impl Bounds for Unbounded {
-    fn tick(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn keep(&self, _: usize) -> Result<()> {
-        Ok(())
-    }
-}
 
 const KINDS: [&str; 2] = ["R", "S"];
 

@@ -15,8 +15,7 @@ use super::elements::{DEFAULT_GRAPH, literal, quoted};
 use super::functions::Known;
 use super::named::{NamedGraph, refused};
 use super::words::{Kind, Words, at_place};
-use crate::algorithms::Algorithms;
-use crate::exec::compact::KeptSnapshots;
+use crate::algorithms::{Algorithms, KeptSnapshots};
 use crate::graph::Graph;
 use crate::json;
 use crate::query::{self, Environment};
@@ -127,11 +126,7 @@ fn rows(
     let name = text(2)?.unwrap_or_else(|| DEFAULT_GRAPH.to_owned());
     let graph = NamedGraph::find(&known.definitions, &name, context)?;
     let states = context.states();
-    let kept = states.as_ref().map(|states| KeptSnapshots {
-        snapshots: &known.snapshots,
-        states,
-        graph: &name,
-    });
+    let kept = known.kept(states.as_ref(), &name);
     run(graph.graph(), &query, (&parameters, kept), context)
 }
 

@@ -9,7 +9,7 @@ use super::elements::DEFAULT_GRAPH;
 use super::matching::GraphMatch;
 use super::named::{Definitions, NamedGraph, StatementBounds, refused};
 use crate::algorithms::{
-    ALGORITHMS, Algorithm, Algorithms, Selection, Snapshot, Snapshots, States,
+    ALGORITHMS, Algorithm, Algorithms, KeptSnapshots, Selection, Snapshots, States,
 };
 use crate::json;
 use crate::mapped::KnownKeys;
@@ -34,6 +34,17 @@ pub(super) fn register(connection: &mut Connection, known: &Arc<Known>) {
 pub(super) struct Known {
     pub(super) snapshots: Snapshots,
     pub(super) definitions: Definitions,
+}
+
+impl Known {
+    /// Where snapshots of a graph are kept; nowhere without a state to name them by.
+    pub(super) fn kept<'k>(
+        &'k self,
+        states: Option<&'k States>,
+        graph: &'k str,
+    ) -> Option<KeptSnapshots<'k>> {
+        states.map(|states| KeptSnapshots { snapshots: &self.snapshots, states, graph })
+    }
 }
 
 type Rows = Vec<Vec<Sql>>;
@@ -120,13 +131,9 @@ fn rows(
     let bounds = StatementBounds::new(context);
     let failed = |error: crate::Error| bounds.error(&error);
     let states: Option<States> = context.states();
-    let read = |selection: &Selection<'_>| {
-        let read = || Snapshot::read(graph.graph(), selection, &bounds);
-        match &states {
-            Some(states) => known.snapshots.of(states, &name, selection, read),
-            None => read().map(Arc::new),
-        }
-    };
+    let kept = known.kept(states.as_ref(), &name);
+    let read =
+        |selection: &Selection<'_>| KeptSnapshots::find(kept, graph.graph(), selection, &bounds);
     let found = Algorithms::run(algorithm.name, &args, graph.graph(), &bounds, &read);
     let found = found.map_err(failed)?;
     let mut keys_known = KnownKeys::default();

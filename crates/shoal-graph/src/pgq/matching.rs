@@ -15,7 +15,7 @@ use shoal_sql::{Error, Module, ModuleContext, ModuleRows, Value as Sql};
 
 use super::functions::Known;
 use super::named::{Ids, NamedGraph, StatementBounds, refused};
-use crate::algorithms::{Direction, Selection, Snapshot};
+use crate::algorithms::{Direction, KeptSnapshots, Selection, Snapshot};
 use crate::json;
 use crate::multiway::{Candidates, Edge, Matches, Pattern, Places};
 use crate::procedure::Bounds;
@@ -377,12 +377,9 @@ impl MatchRows {
         for node in &call.nodes {
             found.push(self.candidates(&graph, node, context)?);
         }
-        let are_kept = states.as_ref().is_some_and(|states| {
-            let is_kept = |kind: &Option<&str>| {
-                self.known.snapshots.has(states, &call.graph, &selection(*kind))
-            };
-            wanted.iter().all(is_kept)
-        });
+        let kept = self.known.kept(states.as_ref(), &call.graph);
+        let are_kept =
+            kept.is_some_and(|kept| wanted.iter().all(|kind| kept.has(&selection(*kind))));
         let fewest = found.iter().filter_map(Found::count).min();
         if let (Some(fewest), false) = (fewest, are_kept) {
             let all = graph.graph().estimate(None).map_err(failed)?;
@@ -393,11 +390,7 @@ impl MatchRows {
         let mut snapshots = Vec::new();
         for kind in &wanted {
             let selection = selection(*kind);
-            let read = || Snapshot::read(graph.graph(), &selection, &bounds);
-            let snapshot = match &states {
-                Some(states) => self.known.snapshots.of(states, &call.graph, &selection, read),
-                None => read().map(Arc::new),
-            };
+            let snapshot = KeptSnapshots::find(kept, graph.graph(), &selection, &bounds);
             snapshots.push(snapshot.map_err(failed)?);
         }
         let snapshot = Arc::clone(&snapshots[0]);

@@ -75,7 +75,7 @@ fn ask(connection: &mut Connection, sql: &str) -> Vec<String> {
 }
 
 /// The rows of a query of openCypher, or the error's message.
-fn cypher(graph: &crate::TablesGraph, query: &str) -> Result<Vec<String>, String> {
+fn cypher(graph: &dyn crate::Graph, query: &str) -> Result<Vec<String>, String> {
     let environment = crate::Environment {
         parameters: &crate::Map::new(),
         procedures: &crate::Algorithms,

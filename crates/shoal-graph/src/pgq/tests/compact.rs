@@ -3,7 +3,7 @@
 use shoal_sql::Connection;
 use shoal_testkit::Random;
 
-use super::{ask, connection, execute, refused, social, try_ask};
+use super::{ask, connection, cypher, execute, refused, social, try_ask};
 use crate::pgq::{define, register};
 
 /// True of a statement that matches over compressed rows.
@@ -49,17 +49,9 @@ fn patterns_whose_rows_are_all_taken_are_matched_over_compressed_rows() {
 #[test]
 fn the_graph_of_cypher_is_matched_over_compressed_rows() {
     let graph = crate::SqliteGraph::new(connection());
-    let environment = crate::Environment {
-        parameters: &crate::Map::new(),
-        procedures: &crate::Algorithms,
-        now_nanos: 0,
-        seed: 1,
-        is_over: &|| false,
-        memory_max: 1 << 26,
-    };
     let text =
         "CREATE (a:A {x: 1})-[:R]->(b:B {x: 2})-[:R]->(c:A:B {x: 3})-[:S]->(a), (b)-[:R]->(b)";
-    crate::run(&graph, text, &environment, &mut |_| Ok(()), &mut |_| Ok(true)).unwrap();
+    cypher(&graph, text).unwrap();
     let mut connection = graph.into_connection();
     register(&mut connection);
     for (pattern, wanted) in [
