@@ -135,9 +135,9 @@ pub(crate) fn open(
     Ok(codec)
 }
 
-/// The page of keys of a sealed file with anything else damaged, and the bytes of its pages: as the
-/// file has it by the rules, or else the first page with the look of one. `None` for a file without
-/// one that does not begin as a sealed one either.
+/// The page of keys of a sealed file with anything else damaged, and the bytes of the file's pages:
+/// the page of keys by the rules, or else the first page with the look of one. `None` for a file
+/// with neither a page of keys nor the beginning of a sealed file.
 ///
 /// # Errors
 /// [`VaultError::Header`]; the store's.

@@ -131,8 +131,8 @@ enum Spelling {
     Value(&'static str),
 }
 
-/// The options of `sqlite3`, as `shoal sql` spells them. `-csv` ends rows with a line
-/// feed where `.mode csv` ends them as RFC 4180 does.
+/// The options of `sqlite3`, as `shoal sql` spells them. `-csv` ends rows with a line feed,
+/// `.mode csv` as RFC 4180 does.
 const SPELLINGS: &[(&str, Spelling)] = &[
     ("ascii", Spelling::Commands(&[".mode ascii"])),
     ("bail", Spelling::Option("--bail")),
@@ -165,8 +165,8 @@ fn option(word: &str) -> Option<Spelling> {
     SPELLINGS.iter().find(|(known, _)| *known == name).map(|(_, spelling)| *spelling)
 }
 
-/// Words behind `shoal sql`, as `clap` takes them; those behind `--` stay as they are. A name
-/// behind one dash gets a second one: `shoal sql` has no options of one letter but `-h`.
+/// Words behind `shoal sql`, as `clap` takes them; words behind `--` stay as they are. A name
+/// behind one dash gets a second dash: the only option of one letter is `-h`.
 fn respelled(words: Vec<OsString>) -> Vec<OsString> {
     let mut out: Vec<OsString> = Vec::with_capacity(words.len());
     // The option of the mode leaves headings out, where the command turns them on.
@@ -198,7 +198,7 @@ fn respelled(words: Vec<OsString>) -> Vec<OsString> {
                     out.extend(["--cmd".into(), format!("{command} {value}").into()]);
                 }
                 // `clap` says that a value is missing.
-                None => out.push(format!("--{}", command.trim_start_matches('.')).into()),
+                None => out.push("--cmd".into()),
             },
             None if is_name && !text.starts_with("--") => out.push(format!("-{text}").into()),
             None => out.push(word),
@@ -235,6 +235,7 @@ mod tests {
             ("shoal -separator ; a.db", "shoal sql --cmd .separator ';' a.db"),
             ("shoal -separator ' a.db", "shoal sql --cmd .separator \"'\" a.db"),
             ("shoal sql -cmd x -format=json", "shoal sql --cmd x --format=json"),
+            ("shoal sql a.db -init", "shoal sql a.db --cmd"),
             ("shoal sql a.db -- -json", "shoal sql a.db -- -json"),
             ("shoal sql a.db -h", "shoal sql a.db -h"),
             ("shoal sql -frob", "shoal sql --frob"),

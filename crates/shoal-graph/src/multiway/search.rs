@@ -13,7 +13,7 @@ pub(super) struct Search {
     pattern: Arc<Pattern>,
     weights: Arc<Weights>,
     steps: Vec<Step>,
-    /// The first steps, whose candidates are gone through one by one; the others are counted.
+    /// Number of first steps with candidates visited one by one; later steps count candidates.
     listed: usize,
     /// The place of each node.
     assigned: Vec<u32>,

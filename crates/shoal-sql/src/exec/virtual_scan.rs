@@ -113,7 +113,7 @@ impl Machine<'_, '_> {
         let Some(schema) = self.schema else {
             return Err(Error::Misuse { what: "a virtual table was read without its schema" });
         };
-        // A virtual table behind a rule is one of the file: so are the tables that it reads.
+        // A virtual table under a rule reads its shadow tables, hidden from the principal.
         let schema = schema.narrowing().map_or(schema, |narrowing| &narrowing.whole);
         Ok(TableReads { schema, txns: self.txns()?, database, session: self.session })
     }
