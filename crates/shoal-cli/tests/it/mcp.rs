@@ -83,8 +83,9 @@ mod with {
         let calls = [
             query("SELECT count(*) FROM t"),
             query("SELECT * FROM hidden"),
-            json!({"name": "documents", "arguments": {}}),
+            json!({"name": "edit_document", "arguments": {"name": "plan", "path": "/title", "value": 1}}),
             json!({"name": "schema", "arguments": {}}),
+            json!({"name": "documents", "arguments": {}}),
         ];
         let given = ["mcp", "t.db", "--as", "ada", "--rules", "rules.json"];
         let finished = shoal_with(dir, &given, messages(&calls).as_bytes());
@@ -94,9 +95,10 @@ mod with {
         let why = answers[2]["result"]["content"][0]["text"].as_str().unwrap();
         assert_eq!(why, "no such table: hidden (at character 15: hidden). Tables and views: t");
         let why = answers[3]["error"]["message"].as_str().unwrap();
-        assert!(why.contains("the tool documents is refused under the rules"), "{why}");
+        assert!(why.contains("the tool edit_document is refused under the rules"), "{why}");
         let schema = answers[4]["result"]["content"][0]["text"].as_str().unwrap();
         assert_eq!(schema, "table t(n INTEGER PRIMARY KEY) 10 rows");
+        assert_eq!(answers[5]["result"]["structuredContent"], json!({"documents": []}));
         let error = shoal(dir, &["mcp", "t.db", "--as", "eve", "--rules", "rules.json"]).error();
         assert!(error.contains("rules.json: nothing is granted to eve"), "{error}");
         assert_eq!(shoal(dir, &["mcp", "t.db", "--as", "ada"]).code, 2);
