@@ -24,7 +24,7 @@ use crate::session::Session;
 use crate::value::{Collation, GLOB, LIKE, Pattern, Value, ValueRef, text_of};
 
 pub(crate) use aggregate::{AggregateFunction, AggregateState, ForEach};
-pub(crate) use json::{Walk, walk};
+pub(crate) use json::{Elements, Walk, elements};
 pub use own::{Aggregate, ArgumentCount, FunctionFlags, SubtypedFunction};
 pub(crate) use own::{Aggregation, Own, Scalar, Shared};
 pub(crate) use window::{WindowFunction, window_function};

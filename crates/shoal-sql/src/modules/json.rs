@@ -1,7 +1,7 @@
 //! `json_each`, `json_tree` and their JSONB forms.
 
 use crate::Error;
-use crate::functions::{Walk, walk};
+use crate::functions::{Elements, Walk, elements};
 use crate::schema::{MadeRows, Module, ModuleContext, ModuleRows};
 use crate::value::Value;
 
@@ -45,10 +45,20 @@ impl Module for JsonTable {
         _context: &ModuleContext<'_>,
     ) -> Result<Box<dyn ModuleRows>, Error> {
         let given = |place: usize| arguments.get(place).and_then(Option::as_ref);
-        let rows = match given(0) {
-            None => Vec::new(),
-            Some(json) => walk(self.walk, json, given(1))?,
-        };
-        Ok(MadeRows::boxed(rows))
+        let found = given(0).map(|json| elements(self.walk, json, given(1))).transpose()?;
+        Ok(match found.flatten() {
+            Some(elements) => Box::new(elements),
+            None => MadeRows::boxed(Vec::new()),
+        })
+    }
+}
+
+impl ModuleRows for Elements {
+    fn next(&mut self, row: &mut Vec<Value>, _context: &ModuleContext<'_>) -> Result<bool, Error> {
+        Elements::next(self, row)
+    }
+
+    fn reads(&mut self, columns: &[usize], _folds: bool) {
+        self.only(columns);
     }
 }

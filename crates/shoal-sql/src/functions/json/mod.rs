@@ -25,7 +25,7 @@ use edit::Mode;
 pub(super) use group::JsonGroup;
 use parse::parse;
 use path::Fault;
-pub(crate) use table::{Walk, walk};
+pub(crate) use table::{Elements, Walk, elements};
 use text::{Kind, minified, unescape};
 
 pub(super) const FUNCTIONS: &[ScalarFunction] = &[

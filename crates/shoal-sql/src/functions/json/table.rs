@@ -1,6 +1,6 @@
 //! The rows of `json_each` and `json_tree`.
 
-use super::binary::{ARRAY, OBJECT, TEXT, TEXT_RAW, bounds, is_array, text_value, to_value};
+use super::binary::{ARRAY, OBJECT, TEXT, TEXT_RAW, bounds, text_value, to_value};
 use super::path::{locate, step};
 use super::{argument, bad_path, malformed, path_text};
 use crate::Error;
@@ -15,42 +15,73 @@ pub(crate) struct Walk {
     pub(crate) blob: bool,
 }
 
-/// The rows: `key`, `value`, `type`, `atom`, `id`, `parent`, `fullkey`, `path`.
+/// Columns of the rows by their places.
+const KEY: usize = 0;
+const VALUE: usize = 1;
+const TYPE: usize = 2;
+const ATOM: usize = 3;
+const ID: usize = 4;
+const PARENT: usize = 5;
+const FULLKEY: usize = 6;
+const PATH: usize = 7;
+
+/// The rows on their way: `key`, `value`, `type`, `atom`, `id`, `parent`, `fullkey`, `path`.
 ///
-/// An `id` is the element's place in the JSONB of the whole, as in SQLite.
+/// An `id` is the element's place in the JSONB of the whole, as in SQLite. A row costs what its
+/// columns in use cost.
+#[derive(Debug)]
+pub(crate) struct Elements {
+    walk: Walk,
+    blob: Vec<u8>,
+    /// The path of the element given last, where paths are in use.
+    path: Vec<u8>,
+    /// The element the walk begins at, until its row is given.
+    root: Option<Place>,
+    /// Arrays and objects around the next element, the innermost last.
+    around: Vec<Container>,
+    /// Columns in use.
+    used: [bool; 8],
+}
+
+/// An array or an object being walked through.
+#[derive(Debug)]
+struct Container {
+    /// Where the next member begins, and where the last one ends.
+    next: usize,
+    end: usize,
+    is_array: bool,
+    /// Number of members given.
+    given: i64,
+    /// The container's `id`, for the `parent` of its members.
+    id: Option<usize>,
+    /// The length of the container's own path.
+    path: usize,
+}
+
+/// The elements of a JSON value from a path on.
 ///
 /// # Errors
 /// Malformed JSON, or a malformed path.
-pub(crate) fn walk(
+pub(crate) fn elements(
     walk: Walk,
     json: &Value,
     path: Option<&Value>,
-) -> Result<Vec<Vec<Value>>, Error> {
-    let Some(blob) = argument(std::slice::from_ref(json))? else { return Ok(Vec::new()) };
+) -> Result<Option<Elements>, Error> {
+    let Some(blob) = argument(std::slice::from_ref(json))? else { return Ok(None) };
     let path = match path {
         None => b"$".to_vec(),
         Some(path) => match path_text(path) {
             Some(path) => path.into_owned(),
-            None => return Ok(Vec::new()),
+            None => return Ok(None),
         },
     };
     let Some(steps) = path.strip_prefix(b"$") else { return Err(bad_path(&path)) };
     let Some(found) = locate(&blob, steps).map_err(|_| bad_path(&path))? else {
-        return Ok(Vec::new());
+        return Ok(None);
     };
-    let root = Place { id: found.label.unwrap_or(found.at), at: found.at };
-    let (kind, ..) = bounds(&blob, root.at)?;
-    let mut rows = Rows { walk, blob: &blob, out: Vec::new() };
-    if walk.deep {
-        let outer = outer_path(&blob, &path, root.id);
-        rows.push(root_key(&path[outer..]), root, None, &path, &path[..outer])?;
-        rows.members(root, Some(root.id), &path)?;
-    } else if matches!(kind, ARRAY | OBJECT) {
-        rows.members(root, None, &path)?;
-    } else {
-        rows.push(Value::Null, root, None, &path, &path)?;
-    }
-    Ok(rows.out)
+    let root = Some(Place { id: found.label.unwrap_or(found.at), at: found.at });
+    let blob = blob.into_owned();
+    Ok(Some(Elements { walk, blob, path, root, around: Vec::new(), used: [true; 8] }))
 }
 
 /// The length of the part of an element's path leading to the element's surroundings. As in SQLite:
@@ -82,7 +113,7 @@ fn root_key(last: &[u8]) -> Value {
 }
 
 /// The position of an element.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Place {
     /// Where the entry begins: at the label, for a member of an object.
     id: usize,
@@ -90,66 +121,126 @@ struct Place {
     at: usize,
 }
 
-struct Rows<'b> {
-    walk: Walk,
-    blob: &'b [u8],
-    out: Vec<Vec<Value>>,
-}
-
-impl Rows<'_> {
-    fn members(&mut self, around: Place, parent: Option<usize>, path: &[u8]) -> Result<(), Error> {
-        let (kind, mut place, end) = bounds(self.blob, around.at)?;
-        if !matches!(kind, ARRAY | OBJECT) {
-            return Ok(());
-        }
-        let mut index = 0;
-        while place < end {
-            let mut full = path.to_vec();
-            let (key, at) = if is_array(self.blob, around.at) {
-                full.extend_from_slice(format!("[{index}]").as_bytes());
-                (Value::Int(index), place)
-            } else {
-                let (label_kind, label, at) = bounds(self.blob, place)?;
-                if !(TEXT..=TEXT_RAW).contains(&label_kind) {
-                    return Err(malformed());
-                }
-                let label = &self.blob[label..at];
-                push_label(utf8::to_nul(label), &mut full);
-                (Value::Text(text_value(label_kind, label).into_owned()), at)
-            };
-            let member = Place { id: place, at };
-            (_, _, place) = bounds(self.blob, at)?;
-            index += 1;
-            self.push(key, member, parent, &full, path)?;
-            if self.walk.deep {
-                self.members(member, Some(member.id), &full)?;
+impl Elements {
+    /// Leaves NULL in all columns but these.
+    pub(crate) fn only(&mut self, columns: &[usize]) {
+        self.used = [false; 8];
+        for column in columns {
+            if let Some(used) = self.used.get_mut(*column) {
+                *used = true;
             }
         }
-        Ok(())
     }
 
-    fn push(
-        &mut self,
+    /// Appends the next row; false behind the last.
+    ///
+    /// # Errors
+    /// Malformed JSONB.
+    pub(crate) fn next(&mut self, row: &mut Vec<Value>) -> Result<bool, Error> {
+        if let Some(root) = self.root.take()
+            && self.begin(root, row)?
+        {
+            return Ok(true);
+        }
+        while let Some(container) = self.around.last_mut() {
+            if container.next >= container.end {
+                self.around.pop();
+                continue;
+            }
+            let id = container.next;
+            let index = container.given;
+            let (mut label, mut at) = (None, id);
+            if !container.is_array {
+                let (kind, start, end) = bounds(&self.blob, id)?;
+                if !(TEXT..=TEXT_RAW).contains(&kind) {
+                    return Err(malformed());
+                }
+                label = Some((kind, start, end));
+                at = end;
+            }
+            (_, _, container.next) = bounds(&self.blob, at)?;
+            container.given += 1;
+            let (path, parent) = (container.path, container.id);
+            if self.used[FULLKEY] || self.used[PATH] {
+                self.path.truncate(path);
+                match label {
+                    Some((_, start, end)) => {
+                        push_label(utf8::to_nul(&self.blob[start..end]), &mut self.path);
+                    }
+                    None => self.path.extend_from_slice(format!("[{index}]").as_bytes()),
+                }
+            }
+            let key = match label {
+                _ if !self.used[KEY] => Value::Null,
+                Some((kind, start, end)) => {
+                    Value::Text(text_value(kind, &self.blob[start..end]).into_owned())
+                }
+                None => Value::Int(index),
+            };
+            let place = Place { id, at };
+            self.row(key, place, (parent, path), row)?;
+            if self.walk.deep {
+                self.enter(place, Some(id))?;
+            }
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// The row of the element that a walk begins at, where it has one.
+    fn begin(&mut self, root: Place, row: &mut Vec<Value>) -> Result<bool, Error> {
+        let whole = self.path.len();
+        if self.walk.deep {
+            let outer = outer_path(&self.blob, &self.path, root.id);
+            self.row(root_key(&self.path[outer..]), root, (None, outer), row)?;
+            self.enter(root, Some(root.id))?;
+            return Ok(true);
+        }
+        if self.enter(root, None)? {
+            return Ok(false);
+        }
+        self.row(Value::Null, root, (None, whole), row)?;
+        Ok(true)
+    }
+
+    /// Goes on with the members of an element; false where it can have none.
+    fn enter(&mut self, place: Place, id: Option<usize>) -> Result<bool, Error> {
+        let (kind, next, end) = bounds(&self.blob, place.at)?;
+        let is_container = matches!(kind, ARRAY | OBJECT);
+        if is_container {
+            let (is_array, path) = (kind == ARRAY, self.path.len());
+            self.around.push(Container { next, end, is_array, given: 0, id, path });
+        }
+        Ok(is_container)
+    }
+
+    /// Appends the row of an element; `path` is the length of the part of its path that leads to
+    /// what is around.
+    fn row(
+        &self,
         key: Value,
         place: Place,
-        parent: Option<usize>,
-        full: &[u8],
-        path: &[u8],
+        (parent, path): (Option<usize>, usize),
+        row: &mut Vec<Value>,
     ) -> Result<(), Error> {
         let int = |number: usize| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
-        let (kind, _, end) = bounds(self.blob, place.at)?;
-        let value = to_value(&self.blob[place.at..end], self.walk.blob)?;
-        let container = matches!(kind, ARRAY | OBJECT);
-        self.out.push(vec![
-            key,
-            value.clone(),
-            super::kind_name(kind).into(),
-            if container { Value::Null } else { value },
-            int(place.id),
-            parent.map_or(Value::Null, int),
-            Value::Text(full.to_vec()),
-            Value::Text(path.to_vec()),
-        ]);
+        let (kind, _, end) = bounds(&self.blob, place.at)?;
+        let is_container = matches!(kind, ARRAY | OBJECT);
+        let value = || to_value(&self.blob[place.at..end], self.walk.blob);
+        row.push(key);
+        for column in VALUE..=PATH {
+            row.push(match column {
+                _ if !self.used[column] => Value::Null,
+                VALUE => value()?,
+                TYPE => super::kind_name(kind).into(),
+                ATOM if is_container => Value::Null,
+                ATOM => value()?,
+                ID => int(place.id),
+                PARENT => parent.map_or(Value::Null, int),
+                FULLKEY => Value::Text(self.path.clone()),
+                _ => Value::Text(self.path[..path].to_vec()),
+            });
+        }
         Ok(())
     }
 }
