@@ -6,7 +6,7 @@ use crate::cursor::{Path, TreeKind};
 use crate::{BtreeKind, Error, Transaction};
 
 /// Statistics taken from one path through a tree: from the root to a leaf in the middle.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Sample<'t> {
     /// About how many rows or entries there are.
     pub count: u64,
@@ -14,6 +14,9 @@ pub struct Sample<'t> {
     pub leaves: u64,
     /// The root, whose cells part the tree into as many pieces of about one size.
     pub root: Page<'t>,
+    /// The children of a root of few, where there are more pages below: their cells, and the
+    /// root's between, part the tree into more pieces. None below a root of many.
+    pub children: Vec<Page<'t>>,
     /// The leaf in the middle.
     pub leaf: Page<'t>,
 }
@@ -30,24 +33,31 @@ impl Transaction {
         path.restart()?;
         let root = path.page();
         let mut leaves = 1_u64;
+        let mut parts = Vec::new();
         if !path.is_leaf() {
             let children = path.cell_count() + 1;
             let middle = children / 2;
             if children > ROOT_CHILDREN_MAX {
-                leaves = leaves_below(&mut path, middle)?.saturating_mul(children as u64);
+                leaves = leaves_below(&mut path, middle, None)?.saturating_mul(children as u64);
             } else {
                 // The last of few children has just begun to fill, and tells nothing of the others.
                 let mut others = 0_u64;
                 for child in (0..children).filter(|&child| child != middle) {
-                    others = others.saturating_add(leaves_below(&mut path, child)?);
+                    let below = leaves_below(&mut path, child, Some(&mut parts))?;
+                    others = others.saturating_add(below);
                     path.restart()?;
                 }
-                leaves = leaves_below(&mut path, middle)?.saturating_add(others);
+                leaves = leaves_below(&mut path, middle, Some(&mut parts))?.saturating_add(others);
+                if parts.len() == children {
+                    parts[middle..].rotate_right(1);
+                } else {
+                    parts.clear();
+                }
             }
         }
         let leaf = path.page();
         let count = leaves.saturating_mul(leaf.cell_count() as u64);
-        Ok(Sample { count, leaves, root, leaf })
+        Ok(Sample { count, leaves, root, children: parts, leaf })
     }
 
     /// Up to `count` leaves of the tree at `root`, spread evenly over it, in the tree's order: all
@@ -114,9 +124,17 @@ impl Transaction {
 }
 
 /// Goes down to the leaf in the middle of a child; gives about how many leaves are below the child.
-fn leaves_below(path: &mut Path<'_>, child: usize) -> Result<u64, Error> {
+/// The child itself, unless it is a leaf, goes to `parts`.
+fn leaves_below<'t>(
+    path: &mut Path<'t>,
+    child: usize,
+    parts: Option<&mut Vec<Page<'t>>>,
+) -> Result<u64, Error> {
     path.index = child;
     path.push_child()?;
+    if let Some(parts) = parts.filter(|_| !path.is_leaf()) {
+        parts.push(path.page());
+    }
     let mut leaves = 1_u64;
     while !path.is_leaf() {
         let children = path.cell_count() + 1;

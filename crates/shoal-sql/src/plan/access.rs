@@ -4,13 +4,14 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use super::cost::{
     COMPUTED, CORRELATED, ENTRY, ENTRY_WALKED, Estimates, HASH_FOUND, HASH_KEEP, HASH_PROBE,
     KEY_ASKED, KEYED_FOUND, KEYED_KEEP, KEYED_PROBE, KEYED_SETUP, LOOKUP, LOOKUP_FAR, LOOKUP_NEAR,
-    PAGE, RANGE, SEEK, distinct, distinct_of, nearness, row_step,
+    PAGE, RANGE, ROWID_NEAR, SEEK, distinct, distinct_of, nearness, row_step,
 };
 use super::keyed::{IndexTree, key_columns, rowid_path};
 use super::restrict::{Each, End, Prefix, Restriction, rejects_null, restrict, split};
@@ -79,6 +80,8 @@ pub(super) struct Frame<'e> {
     pub(super) failed: RefCell<Option<Error>>,
     /// Sources, and how many times more of their joined rows there are than the estimates tell.
     pub(super) learned: Vec<(Sources, f64)>,
+    /// Tables of the selects around, whose rows conditions may name.
+    pub(super) around: Vec<(SourceId, Arc<Table>)>,
 }
 
 /// Ways by the place of their source, the sources before read by conditions, and whether
@@ -101,6 +104,9 @@ pub(super) struct Path<'e> {
     pub(super) each: Option<Each<'e>>,
     /// Set where the rowids left by the conditions on the table may be gathered first.
     pub(super) key_set: Option<KeySetCost>,
+    /// The source whose rows, where they are read first, name the rows looked up in ascending
+    /// order, and what is then paid for each.
+    pub(super) ascending: Option<(SourceId, f64)>,
 }
 
 /// The worth of gathering a table's rowids before a scan.
@@ -187,12 +193,16 @@ impl Path<'_> {
         // Less than one row is an estimate like others, and later sources cost something.
         let times = outer_rows.max(1.0);
         let is_asked = |set: &&KeySetCost| first.is_some_and(|first| set.by.contains(&first));
+        let per_row = match self.ascending {
+            Some((by, per_row)) if first == Some(by) => per_row,
+            _ => self.per_row,
+        };
         match self.key_set.as_ref().filter(is_asked) {
             Some(set) if times >= KEY_SET_ROWS_EACH * set.rows => {
-                let asked = KEY_ASKED + set.share * self.per_row;
-                self.fixed + (set.gathering + times * asked).min(times * self.per_row)
+                let asked = KEY_ASKED + set.share * per_row;
+                self.fixed + (set.gathering + times * asked).min(times * per_row)
             }
-            _ => self.fixed + times * self.per_row,
+            _ => self.fixed + times * per_row,
         }
     }
 
@@ -238,6 +248,7 @@ pub(super) fn full_path<'e>(rows: f64) -> Path<'e> {
         used: Vec::new(),
         each: None,
         key_set: None,
+        ascending: None,
     }
 }
 
@@ -382,6 +393,7 @@ impl<'e> Frame<'e> {
         };
         for path in &mut paths {
             self.use_classes(&usable, path);
+            self.price_absent_keys(place, path);
         }
         if self.sources.len() > 1 || self.estimates.have_samples() {
             let rows = self.rows_found(&usable, place, &paths);
@@ -393,6 +405,7 @@ impl<'e> Frame<'e> {
             }
             self.spread(place, known, &mut paths);
             self.price_key_sets(place, &mut paths);
+            self.price_ascending(&mut paths);
             self.keep_forced(known, &mut paths);
             return paths;
         }
@@ -401,6 +414,7 @@ impl<'e> Frame<'e> {
         for path in &mut paths {
             // One row for sure, or about one.
             let least = if path.rows > 1.0 { SOME } else { 1.0 };
+            path.rows *= self.held_of(place, path);
             for &index in &usable {
                 if !path.used.contains(&index) {
                     path.rows *= selectivity(self.terms[index].expr);
@@ -419,6 +433,29 @@ impl<'e> Frame<'e> {
         }
         for path in paths.iter_mut().filter(|path| matches!(path.kind, PathKind::Hash(_))) {
             path.per_row += CORRELATED * std::mem::take(&mut path.fixed) / self.runs;
+        }
+    }
+
+    /// Notes of lookups by rowid whether a source read first names their rowids in order: by the
+    /// first column of the key it is stored by.
+    fn price_ascending(&self, paths: &mut [Path<'e>]) {
+        for path in paths {
+            let PathKind::RowidEqual(KeyExpr::Expr(Expr::Column { source: by, column })) =
+                &path.kind
+            else {
+                continue;
+            };
+            let source = self.sources.iter().find(|source| source.id == *by);
+            let Some(SourceKind::Table(table)) = source.map(|source| &source.kind) else {
+                continue;
+            };
+            let is_order = match table.without_rowid {
+                true => table.primary_key.first().is_some_and(|part| part.column == *column),
+                false => *column == ROWID,
+            };
+            if is_order {
+                path.ascending = Some((*by, ROWID_NEAR.min(path.per_row)));
+            }
         }
     }
 
@@ -548,6 +585,26 @@ impl<'e> Frame<'e> {
         rows.max(1e-6)
     }
 
+    /// Takes the rows that absent keys do not find from the cost of a way by an index.
+    fn price_absent_keys(&self, place: usize, path: &mut Path<'e>) {
+        let held = self.held_of(place, path);
+        if held < 1.0 {
+            path.per_row = SEEK + (path.per_row - SEEK).max(0.0) * held;
+        }
+    }
+
+    /// The share of keys looked up by a way that are there at all; 1 for other ways.
+    fn held_of(&self, place: usize, path: &Path<'e>) -> f64 {
+        match &path.kind {
+            PathKind::Index { equal, .. }
+                if !equal.is_empty() && path.each.is_none() && path.rows > 1.0 =>
+            {
+                self.share_of_keys(place, &path.used)
+            }
+            _ => 1.0,
+        }
+    }
+
     /// The share of keys looked up that are there at all, for an equality of one column with one of
     /// another table: of more different values some find nothing.
     fn share_of_keys(&self, place: usize, used: &[usize]) -> f64 {
@@ -560,10 +617,19 @@ impl<'e> Frame<'e> {
             (Expr::Column { .. }, Expr::Column { source, .. }) if *source == own => (right, left),
             _ => return 1.0,
         };
-        match (distinct(own, self.sources), distinct(other, self.sources)) {
+        match (distinct(own, self.sources), self.distinct(other)) {
             (Some(own), Some(other)) => (own / other.max(1.0)).min(1.0),
             _ => 1.0,
         }
+    }
+
+    /// About how many different values a column of a source has, or of a select around.
+    fn distinct(&self, expr: &Expr) -> Option<f64> {
+        distinct(expr, self.sources).or_else(|| {
+            let Expr::Column { source, column } = expr else { return None };
+            let (_, table) = self.around.iter().find(|(known, _)| known == source)?;
+            distinct_of(table, *column)
+        })
     }
 
     /// Leaves the ways that a test decided for, where there are any.

@@ -1,5 +1,7 @@
 //! Resolved expressions to operations.
 
+use std::sync::Arc;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 use shoal_store::Pgno;
 
@@ -9,6 +11,7 @@ use crate::plan::node::Node;
 use crate::plan::pipeline::ProbeWalk;
 use crate::plan::{Asked, Code, Learned, Op, Predicate, Reg, Shape, SubqueryPlan, When};
 use crate::resolve::tree::{Expr, Query, ROWID, Select, SelectId, SourceId};
+use crate::schema::Table;
 use crate::session::forced::Forced;
 use crate::value::{CompareOp, Comparison, InRule, PATTERN_BYTES_MAX, Pattern, Value};
 
@@ -78,6 +81,8 @@ pub(crate) struct Compiler {
     pub(crate) calls_own: bool,
     /// The lessons of earlier plans' runs.
     pub(crate) learned: Vec<Learned>,
+    /// Tables of the selects around the one being planned.
+    pub(crate) around: Vec<(SourceId, Arc<Table>)>,
 }
 
 impl Compiler {

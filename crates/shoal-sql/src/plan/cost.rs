@@ -30,8 +30,9 @@ pub(super) const KEY_ASKED: f64 = 1.5;
 /// A value put into a set, and one looked for there.
 pub(super) const SET_KEEP: f64 = 4.0;
 pub(super) const SET_PROBE: f64 = 3.0;
-/// A rowid sought.
+/// A rowid sought, and one near the rowid sought before.
 pub(super) const ROWID_SEEK: f64 = 10.0;
+pub(super) const ROWID_NEAR: f64 = 3.0;
 /// A key sought in an index.
 pub(super) const SEEK: f64 = 15.0;
 /// A row kept in a hash table, beside finding it; a key looked up there, and a row found.
@@ -312,6 +313,12 @@ fn equal_share(expr: &Expr, sources: &[Source]) -> Option<f64> {
 pub(super) fn guess(expr: &Expr, sources: &[Source]) -> f64 {
     match expr {
         Expr::Compare(rule, left, right) => match rule.op {
+            // What a query makes of the rows of the same key, an extreme mostly, is met by some.
+            CompareOp::Equal | CompareOp::Is
+                if is_of_rows_around(left) || is_of_rows_around(right) =>
+            {
+                0.2
+            }
             CompareOp::Equal | CompareOp::Is => {
                 let values = [left, right].map(|side| distinct(side, sources));
                 match values {
@@ -332,6 +339,11 @@ pub(super) fn guess(expr: &Expr, sources: &[Source]) -> f64 {
         Expr::Or(left, right) => (guess(left, sources) + guess(right, sources)).min(0.9),
         _ => 0.5,
     }
+}
+
+/// True of a query run for each row around.
+fn is_of_rows_around(expr: &Expr) -> bool {
+    expr.query().is_some_and(|query| query.correlated)
 }
 
 /// About how many different values an expression has in the rows of its source.

@@ -108,6 +108,7 @@ pub(super) fn rowid_path<'e>(
             used: vec![restriction.term],
             each: None,
             key_set: None,
+            ascending: None,
         });
     }
     let each = restrictions
@@ -123,6 +124,7 @@ pub(super) fn rowid_path<'e>(
             used: vec![term],
             each: Some(each),
             key_set: None,
+            ascending: None,
         });
     }
     let (low, high) = ends(restrictions, rowid);
@@ -250,7 +252,9 @@ impl<'e> IndexTree<'e, '_> {
         if equal.is_empty() && low.is_none() && high.is_none() {
             return None;
         }
-        let found_one = self.unique && equal.len() >= self.key_columns && !may_be_null;
+        let names_row = self.columns.iter().take(equal.len()).any(|key| key.column == Some(ROWID));
+        let is_key = self.unique && equal.len() >= self.key_columns && !may_be_null;
+        let found_one = is_key || names_row;
         let mut rows = match equal.len() {
             0 => self.rows,
             _ if found_one => 1.0,
@@ -290,6 +294,7 @@ impl<'e> IndexTree<'e, '_> {
             used,
             each,
             key_set: None,
+            ascending: None,
         })
     }
 }

@@ -138,7 +138,71 @@ pub(super) fn restrict<'e>(
         {
             out.push(within(subject, EachValues::Query(query), *affinity, *collation));
         }
+        Expr::Or(left, right) => common_ends(source, term, (left, right), out),
         _ => {}
+    }
+}
+
+/// Adds the ends of ranges that both parts of an `OR` stay within, as those of
+/// `a < ?1 OR (a = ?1 AND b < ?2)` do: the page of a list behind its last row.
+fn common_ends<'e>(
+    source: &Source,
+    term: usize,
+    (left, right): (&'e Expr, &'e Expr),
+    out: &mut Vec<Restriction<'e>>,
+) {
+    let (mut of_left, mut of_right) = (Vec::new(), Vec::new());
+    ends_within(source, term, left, &mut of_left);
+    if of_left.is_empty() {
+        return;
+    }
+    ends_within(source, term, right, &mut of_right);
+    for one in of_left {
+        let is_alike = |other: &&Restriction<'e>| {
+            one.affinity == other.affinity
+                && one.collation == other.collation
+                && one.subject.is_same(other.subject)
+                && one.value.is_same(other.value)
+        };
+        for other in of_right.iter().filter(is_alike) {
+            let op = match (one.op, other.op) {
+                (RestrictionOp::Low { inclusive: a }, RestrictionOp::Low { inclusive: b }) => {
+                    RestrictionOp::Low { inclusive: a || b }
+                }
+                (RestrictionOp::High { inclusive: a }, RestrictionOp::High { inclusive: b }) => {
+                    RestrictionOp::High { inclusive: a || b }
+                }
+                _ => continue,
+            };
+            out.push(Restriction { op, ..one });
+        }
+    }
+}
+
+/// Adds the ends of the ranges that a condition stays within; an equality is both ends.
+fn ends_within<'e>(
+    source: &Source,
+    term: usize,
+    condition: &'e Expr,
+    out: &mut Vec<Restriction<'e>>,
+) {
+    if let Expr::And(left, right) = condition {
+        ends_within(source, term, left, out);
+        ends_within(source, term, right, out);
+        return;
+    }
+    let mut own = Vec::new();
+    restrict(source, term, condition, &mut own);
+    for restriction in own {
+        match restriction.op {
+            RestrictionOp::Low { .. } | RestrictionOp::High { .. } => out.push(restriction),
+            RestrictionOp::Equal => {
+                let end = |op| Restriction { op, ..restriction };
+                out.push(end(RestrictionOp::Low { inclusive: true }));
+                out.push(end(RestrictionOp::High { inclusive: true }));
+            }
+            RestrictionOp::Is | RestrictionOp::IsNull | RestrictionOp::In => {}
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Planning of one `SELECT`: a loop per source, each condition at the first loop that can tell.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use super::access::{
     Equality, Frame, KeyExpr, KnownPaths, Path, PathKind, Sources, Term, best, learned, reads_of,
@@ -114,6 +115,7 @@ impl Compiler {
             order: order_of(select, order_by),
             failed: RefCell::default(),
             learned: learned(&self.learned, sources),
+            around: self.around.clone(),
         };
         let wanted = wanted(select, order_by, limit);
         let count = order::count(&frame, select);
@@ -186,6 +188,11 @@ impl Compiler {
         }
         defer(&mut drafts, sources);
         let runs = self.runs;
+        let around = self.around.len();
+        self.around.extend(sources.iter().filter_map(|source| match &source.kind {
+            SourceKind::Table(table) => Some((source.id, Arc::clone(table))),
+            _ => None,
+        }));
         let mut read: Sources = 0;
         for draft in &mut drafts {
             draft.query = queries[draft.place].take();
@@ -219,6 +226,7 @@ impl Compiler {
             }
         }
         self.runs = runs;
+        self.around.truncate(around);
         let mut levels = Vec::with_capacity(drafts.len());
         for (number, draft) in drafts.into_iter().enumerate() {
             let descending = number == 0 && descending == Some(true);

@@ -90,6 +90,7 @@ impl Compiler {
             order: Vec::new(),
             failed: RefCell::default(),
             learned: learned(&self.learned, sources),
+            around: self.around.clone(),
         };
         order::cost(&frame)
     }

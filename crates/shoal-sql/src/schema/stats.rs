@@ -345,7 +345,7 @@ impl Tree<'_> {
         let rows = sample.count as f64;
         let pages = sample.leaves as f64;
         let entries = sample.leaf.cell_count();
-        let marks = marks(&sample.root, self.kind);
+        let marks = marks(&sample.root, &sample.children, self.kind);
         if self.columns == 0 || entries == 0 {
             let keys = Keys { rows, per_key: Vec::new() };
             return Some(Sampled { keys, pages, clustered: None, marks });
@@ -451,18 +451,27 @@ fn equal_columns(a: &[ValueRef<'_>], b: &[ValueRef<'_>], order: &KeyOrder) -> us
     columns.take_while(|(place, (a, b))| order.compare_column(*place, **a, **b).is_eq()).count()
 }
 
-/// Values of the first column, from cells of a tree's root.
-fn marks(root: &Page<'_>, kind: BtreeKind) -> Vec<Value> {
-    let count = root.cell_count();
-    let step = count.div_ceil(MARKS_MAX).max(1);
-    let value = |cell: usize| match kind {
-        BtreeKind::Table => root.rowid(cell).ok().map(Value::Int),
+/// Values of the first column, from cells of a tree's root, and of its children where the root has
+/// few.
+fn marks(root: &Page<'_>, children: &[Page<'_>], kind: BtreeKind) -> Vec<Value> {
+    let value = |page: &Page<'_>, cell: usize| match kind {
+        BtreeKind::Table => page.rowid(cell).ok().map(Value::Int),
         BtreeKind::Index => {
-            let key = root.index(cell).ok()?.payload.local;
+            let key = page.index(cell).ok()?.payload.local;
             Record::new(key).ok()?.column(0).ok()?.map(Value::from)
         }
     };
-    (0..count).step_by(step).map_while(value).collect()
+    let of_root = root.cell_count();
+    let mut cells: Vec<(&Page<'_>, usize)> = Vec::new();
+    if children.is_empty() {
+        cells.extend((0..of_root).map(|cell| (root, cell)));
+    }
+    for (number, child) in children.iter().enumerate() {
+        cells.extend((0..child.cell_count()).map(|cell| (child, cell)));
+        cells.extend((number < of_root).then_some((root, number)));
+    }
+    let step = cells.len().div_ceil(MARKS_MAX).max(1);
+    cells.into_iter().step_by(step).map_while(|(page, cell)| value(page, cell)).collect()
 }
 
 impl Schema {
