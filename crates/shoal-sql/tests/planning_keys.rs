@@ -192,3 +192,56 @@ fn rows_named_in_order_are_looked_up() {
     assert_eq!(found, "SCAN v; SEARCH p USING INTEGER PRIMARY KEY (rowid=?)");
     check(&mut connection, &peer, sql, &[]).unwrap();
 }
+
+/// A step of a recursion runs for each row: without an index its table is kept in memory once.
+#[test]
+fn steps_of_a_recursion_keep_their_tables() {
+    let scratch = Scratch::new(
+        "create table person(id integer primary key, manager int, dept int, name text);
+         create table dept(id int, name text);
+         with recursive n(i) as (select 1 union all select i + 1 from n where i < 4000)
+         insert into person select i, case when i > 1 then i / 3 + 1 - (i / 3 + 1 = i) end, i % 7,
+             'p' || i from n;
+         insert into dept select distinct dept, 'd' || dept from person;",
+    );
+    let peer = scratch.theirs();
+    let mut connection = scratch.ours();
+    let steps = "with recursive o(id, d) as (select id, 0 from person where manager is null
+        union all select p.id, o.d + 1 from o join person p on p.manager = o.id where o.d < 30)";
+    for (sql, tables) in [
+        (format!("{steps} select d, count(*) from o group by d"), 1),
+        (
+            "with recursive o(id, d, dept) as (select id, 0, '' from person where manager is null
+             union select p.id, o.d + 1, x.name from o join person p on p.manager = o.id
+             join dept x on x.id = p.dept where o.d < 30) select dept, max(d), count(*) from o
+             group by dept order by dept"
+                .to_owned(),
+            2,
+        ),
+    ] {
+        let plan = plan(&mut connection, &sql);
+        assert_eq!(plan.matches("AUTOMATIC HASH INDEX").count(), tables, "{sql}\n{plan}");
+        check(&mut connection, &peer, &sql, &[]).unwrap();
+    }
+}
+
+/// Between two values made of a row around lie few rows: an index is asked for them.
+#[test]
+fn a_window_around_a_row_is_sought() {
+    let scratch = Scratch::new(
+        "create table log(id integer primary key, at text, level text, message text);
+         with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000)
+         insert into log select i, strftime('%Y-%m-%dT%H:%M:%S', 1700000000 + i * 3, 'unixepoch'),
+             case when i % 31 = 0 then 'ERROR' when i % 17 = 0 then 'WARN' else 'INFO' end,
+             'message ' || i from n;
+         create index log_at on log(at);",
+    );
+    let peer = scratch.theirs();
+    let mut connection = scratch.ours();
+    let sql = "select count(*) from log w where w.level = 'WARN' and exists (select 1 from log e
+        where e.at > w.at and e.at < strftime('%Y-%m-%dT%H:%M:%S', w.at, '+10 seconds')
+        and e.level = 'ERROR')";
+    let found = plan(&mut connection, sql);
+    assert!(found.contains("USING INDEX log_at (at>? AND at<?)"), "{found}");
+    check(&mut connection, &peer, sql, &[]).unwrap();
+}

@@ -27,8 +27,9 @@ use crate::value::{Affinity, Collation, CompareOp, Value};
 const TABLE_ROWS: f64 = 1_000_000.0;
 /// Plans outlive what was counted for them, so that no table is taken to be smaller.
 const TABLE_ROWS_MIN: f64 = 200.0;
-/// How many rows a query is taken to give.
+/// How many rows a query is taken to give, and a recursion.
 const QUERY_ROWS: f64 = 10_000.0;
+pub(super) const RECURSION_ROWS: f64 = 1000.0;
 
 /// Fewest rows of the scan for each row of the table whose keys are gathered.
 pub(super) const KEY_SET_ROWS_EACH: f64 = 3.0;
@@ -271,7 +272,7 @@ fn query_rows(query: &Query) -> f64 {
     fn body_rows(body: &Body) -> f64 {
         match body {
             Body::Values(rows) => rows.len() as f64,
-            Body::Recursive(_) => 1000.0,
+            Body::Recursive(_) => RECURSION_ROWS,
             Body::Shared(shared) => query_rows(&shared.query),
             Body::Compound { first, rest, .. } => {
                 body_rows(first) + rest.iter().map(|(_, body)| body_rows(body)).sum::<f64>()
@@ -425,14 +426,20 @@ impl<'e> Frame<'e> {
         paths
     }
 
-    /// Spreads the cost of keeping a first table's rows over all runs: rows are kept once. An index
-    /// needs no memory, and results of runs may be kept.
+    /// Spreads the cost of keeping a table's rows over all runs: rows are kept once. An index needs
+    /// no memory, and results of runs may be kept.
     fn spread(&self, place: usize, known: Sources, paths: &mut [Path<'e>]) {
-        if known != 0 || self.runs <= 1.0 || self.sources[place].keeps_right() {
+        let source = &self.sources[place];
+        let is_kept = known == 0 || matches!(source.kind, SourceKind::Table(_));
+        if !is_kept || self.runs <= 1.0 || source.keeps_right() {
             return;
         }
         for path in paths.iter_mut().filter(|path| matches!(path.kind, PathKind::Hash(_))) {
-            path.per_row += CORRELATED * std::mem::take(&mut path.fixed) / self.runs;
+            let each = CORRELATED * std::mem::take(&mut path.fixed) / self.runs;
+            match known {
+                0 => path.per_row += each,
+                _ => path.fixed = each,
+            }
         }
     }
 

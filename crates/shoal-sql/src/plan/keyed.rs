@@ -267,9 +267,9 @@ impl<'e> IndexTree<'e, '_> {
                 None => self.rows.min(10.0 / count as f64 + 1.0),
             },
         };
-        // A bound of another table's row says little.
-        let is_joined =
-            [&low, &high].into_iter().flatten().any(|end| matches!(end.value, Expr::Column { .. }));
+        // One bound of another table's row says little; two are a window around the row.
+        let is_column = |end: &End<'_>| matches!(end.value, Expr::Column { .. });
+        let is_joined = low.is_some() != high.is_some() && low.iter().chain(&high).any(is_column);
         // The fewest rows that a range is guessed to leave.
         let (share, least) = match (&low, &high) {
             (None, None) => (1.0, 0.0),

@@ -1,9 +1,10 @@
 //! Planning of a whole query: the body, then order and bounds around the body.
 
+use super::access::RECURSION_ROWS;
 use super::node::{
     Bounds, CompoundNode, LimitNode, Node, QueryPlan, RecursionNode, SharedNode, SortNode,
 };
-use super::select::RowOrder;
+use super::select::{RowOrder, runs_within};
 use crate::keep::{SortKey, SortPlan};
 use crate::plan::{Asked, Compiler, Reg};
 use crate::resolve::tree::{Body, Expr, Key, OrderKey, Query};
@@ -102,10 +103,11 @@ impl Compiler {
                 });
                 let order = order.collect();
                 let first = self.plan_part(&recursion.first, output, width, None);
-                let outer = std::mem::replace(&mut self.is_repeated, true);
+                let outer = (self.is_repeated, self.runs);
+                (self.is_repeated, self.runs) = (true, runs_within(self.runs, RECURSION_ROWS));
                 let steps = recursion.steps.iter();
                 let steps = steps.map(|body| self.plan_part(body, output, width, None)).collect();
-                self.is_repeated = outer;
+                (self.is_repeated, self.runs) = outer;
                 let node = RecursionNode {
                     slot: recursion.slot,
                     first,

@@ -795,7 +795,7 @@ fn defer(drafts: &mut [Draft<'_>], sources: &[Source]) {
 const DEFERRED: f64 = 0.7;
 
 /// Estimated runs of a query run for each of some rows. Of rows left by conditions more were asked.
-fn runs_within(runs: f64, rows: f64) -> f64 {
+pub(super) fn runs_within(runs: f64, rows: f64) -> f64 {
     if runs > 0.0 { runs.max(1.0) * (2.0 * rows).max(1.0) } else { 0.0 }
 }
 
