@@ -144,6 +144,26 @@ impl Changes {
         }
     }
 
+    /// Drops the versions kept since a released savepoint, from the number `first` on, that no open
+    /// savepoint goes back to: all without one, else those made after the innermost began. A
+    /// statement taking a savepoint for each row so keeps one version of each page.
+    fn drop_undo(&mut self, first: usize) {
+        let Some(&open) = self.savepoints.last() else {
+            self.undo.clear();
+            return;
+        };
+        let mut kept = first;
+        for at in first..self.undo.len() {
+            // A version of a later epoch has an older one before, kept when that epoch began.
+            let is_later = self.undo[at].1.as_ref().is_some_and(|dirty| dirty.epoch >= open);
+            if !is_later {
+                self.undo.swap(kept, at);
+                kept += 1;
+            }
+        }
+        self.undo.truncate(kept);
+    }
+
     /// The end of the tree at `root`, if known.
     #[inline]
     pub(crate) fn tail(&self, root: Pgno) -> Option<Tail> {
@@ -262,9 +282,7 @@ impl Transaction {
         let changes = self.changes_mut()?;
         let place = changes.place_of(&savepoint)?;
         changes.savepoints.truncate(place);
-        if changes.savepoints.is_empty() {
-            changes.undo.clear();
-        }
+        changes.drop_undo(savepoint.undo_len);
         Ok(())
     }
 
@@ -444,5 +462,38 @@ impl Changes {
             .iter()
             .position(|&id| id == savepoint.id)
             .ok_or(Error::Misuse("a savepoint that is gone was used"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{BtreeKind, Mode, Store, Transaction};
+
+    /// A savepoint for each row, within one for the statement, keeps a version of each page, not
+    /// one for each row; both go back to where they began.
+    #[test]
+    fn released_savepoints_keep_one_version_of_a_page() {
+        let store = Store::memory();
+        let mut txn = store.begin(Mode::Write).unwrap();
+        let root = txn.create_btree(BtreeKind::Table).unwrap();
+        let row = |txn: &mut Transaction, rowid: i64| {
+            // A record of one text of five bytes.
+            txn.table_insert(root, rowid, b"\x02\x17abcde")
+        };
+        let outer = txn.savepoint().unwrap();
+        for rowid in 0..2000 {
+            let inner = txn.savepoint().unwrap();
+            row(&mut txn, rowid).unwrap();
+            if rowid % 3 == 0 {
+                txn.rollback_to(&inner).unwrap();
+            }
+            txn.release(inner).unwrap();
+        }
+        let changes = txn.changes.as_ref().unwrap();
+        assert!(changes.undo.len() <= 2 * changes.dirty.len(), "{}", changes.undo.len());
+        txn.rollback_to(&outer).unwrap();
+        assert!(!txn.table(root).unwrap().first().unwrap());
+        txn.release(outer).unwrap();
+        assert!(txn.changes.as_ref().unwrap().undo.is_empty());
     }
 }

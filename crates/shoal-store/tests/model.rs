@@ -241,9 +241,16 @@ fn run(page_size: u32, reserved: u8, steps: &[Step]) {
                 let before = pair.model.clone();
                 let savepoint = pair.txn.savepoint().unwrap();
                 rest.by_ref().take(20).for_each(|step| pair.step(step));
-                let inner = pair.txn.savepoint().unwrap();
-                rest.by_ref().take(5).for_each(|step| pair.step(step));
-                pair.txn.release(inner).unwrap();
+                for number in 0..5 {
+                    let model = pair.model.clone();
+                    let inner = pair.txn.savepoint().unwrap();
+                    rest.by_ref().take(3).for_each(|step| pair.step(step));
+                    if number % 3 == 1 {
+                        pair.txn.rollback_to(&inner).unwrap();
+                        pair.model = model;
+                    }
+                    pair.txn.release(inner).unwrap();
+                }
                 pair.txn.rollback_to(&savepoint).unwrap();
                 pair.model = before;
                 pair.check();
