@@ -32,7 +32,7 @@ pub(crate) struct Changes {
     undo: Vec<(Pgno, Option<Dirty>)>,
     /// Ids of the open savepoints, oldest first.
     savepoints: Vec<u64>,
-    /// Grows with each savepoint and each return to one; a page is saved once per epoch.
+    /// Grows with each savepoint and each return to one; a changed page has the epoch it was made in.
     epoch: u64,
     /// A change failed halfway; only going back helps.
     failed: bool,
@@ -129,13 +129,22 @@ impl Changes {
         self.failed
     }
 
-    /// Keeps the version of `pgno` before its next change, once per epoch.
+    /// The epoch in which the innermost open savepoint began; 0 without one. Versions made since are
+    /// gone back to by nobody.
+    #[inline]
+    fn open_epoch(&self) -> u64 {
+        self.savepoints.last().copied().unwrap_or(0)
+    }
+
+    /// Keeps the version of `pgno` before its next change, unless made since the innermost open
+    /// savepoint began.
     fn keep(&mut self, pgno: Pgno) {
         if self.savepoints.is_empty() {
             return;
         }
+        let open = self.open_epoch();
         match self.dirty.get_mut(&pgno) {
-            Some(dirty) if dirty.epoch == self.epoch => {}
+            Some(dirty) if dirty.epoch >= open => {}
             Some(dirty) => {
                 self.undo.push((pgno, Some(dirty.clone())));
                 dirty.epoch = self.epoch;
@@ -203,8 +212,9 @@ impl Changes {
     /// As [`Changes::get_mut`] within a change, with the buffer for packing.
     #[inline]
     pub(crate) fn within_change(&mut self, pgno: Pgno) -> Option<(&mut [u8], &mut Vec<u8>)> {
+        let open = self.open_epoch();
         let dirty = self.dirty.get_mut(&pgno)?;
-        if !self.savepoints.is_empty() && dirty.epoch != self.epoch {
+        if dirty.epoch < open {
             return None;
         }
         Some((Arc::get_mut(&mut dirty.bytes)?, &mut self.scratch))
