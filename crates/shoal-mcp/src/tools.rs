@@ -7,7 +7,6 @@ mod graph;
 mod query;
 mod schema;
 mod search;
-mod visible;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json};

@@ -17,6 +17,7 @@ mod pragma_tables;
 mod query;
 mod registered;
 mod savepoints;
+mod searched;
 pub(crate) mod statement;
 mod states;
 mod store_pragma;

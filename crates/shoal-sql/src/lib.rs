@@ -62,11 +62,11 @@ pub use schema::{
     ChangedPages, ConstraintOp, Definition, IndexChoice, IndexConstraint, IndexOrder, IndexRequest,
     OnConflict, SeenState, ShadowBlob, ShadowRows, ShadowTable, TableModule, TableReads,
     TableWrites, Taken, VirtualColumn, VirtualCursor, VirtualDefinition, VirtualRow, VirtualTable,
-    VirtualWriter,
+    VirtualWriter, VisibleArguments, VisibleRowids,
 };
 pub use schema::{
     Column, Index, Module, ModuleContext, ModuleRows, NarrowedTable, Object, Operator,
-    OperatorRows, PAST_MODULE, Schema, Table, View, VisibleForeignKey, VisibleKeys,
+    OperatorRows, PAST_MODULE, Schema, Table, View, VisibleForeignKey, VisibleKeys, VisibleTable,
 };
 #[doc(hidden)]
 pub use session::forced::{Forced, ForcedAccess, ForcedCarrier, ForcedChoice, ForcedJoin};

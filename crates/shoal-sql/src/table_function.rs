@@ -275,7 +275,8 @@ impl ModuleContext<'_> {
             return Err(Error::of_function(format!("no such virtual table: {table}")));
         };
         let connected = definition.connect(schema, database)?;
-        let reads = TableReads { schema, txns: self.txns, database, session: self.session };
+        let (narrowed, txns, session) = (None, self.txns, self.session);
+        let reads = TableReads { schema, narrowed, txns, database, session };
         connected.instance.check(&reads)
     }
 }
@@ -293,6 +294,22 @@ impl TableReads<'_> {
         each: impl FnMut(&[Value]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         run(self.parts(), sql, parameters, each)
+    }
+
+    /// Runs a query within the statement of a narrowed connection, over what the principal sees.
+    ///
+    /// # Errors
+    /// As [`TableReads::query`]; [`Error::Misuse`] on any other connection.
+    pub(crate) fn query_narrowed(
+        &self,
+        sql: &str,
+        each: impl FnMut(&[Value]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let (_, txns, session) = self.parts();
+        match self.narrowed {
+            Some(narrowed) => run((narrowed, txns, session), sql, &[], each),
+            None => Err(Error::Misuse { what: "visible rows are those of a narrowed connection" }),
+        }
     }
 }
 

@@ -104,6 +104,31 @@ impl Definition {
         options.finish(name, columns)
     }
 
+    /// The arguments of a table with its own texts and with some columns of this one, whose
+    /// arguments are given.
+    ///
+    /// # Errors
+    /// As [`Definition::parse`]; [`Error::Definition`] for a table without texts.
+    pub fn of_columns(
+        name: &str,
+        arguments: &[String],
+        is_visible: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<String>> {
+        if !Definition::parse(name, arguments)?.has_texts() {
+            let why = format!("{name} keeps no texts: under rules they could not be searched");
+            return Err(definition(why));
+        }
+        let is_kept = |argument: &&String| {
+            let Some((first, _, rest)) = word(argument) else { return false };
+            match skip_space(rest).starts_with('=') {
+                // Where texts are kept is the other table's own affair.
+                true => !option(&first).is_some_and(|option| option.starts_with("content")),
+                false => is_visible(&first),
+            }
+        };
+        Ok(arguments.iter().filter(is_kept).cloned().collect())
+    }
+
     /// Documents' texts can be read again.
     #[must_use]
     pub fn has_texts(&self) -> bool {
@@ -127,25 +152,12 @@ struct Options {
 impl Options {
     /// One option; a name may be cut short, as SQLite allows.
     fn set(&mut self, name: &str, value: &str) -> Result<()> {
-        let lower = name.to_ascii_lowercase();
-        let names = [
-            "prefix",
-            "tokenize",
-            "content",
-            "contentless_delete",
-            "contentless_unindexed",
-            "content_rowid",
-            "columnsize",
-            "locale",
-            "detail",
-            "tokendata",
-        ];
         let switch = |option: &str| match value {
             "0" => Ok(false),
             "1" => Ok(true),
             _ => Err(definition(format!("malformed {option}=... directive"))),
         };
-        match names.into_iter().find(|option| option.starts_with(&lower)) {
+        match option(name) {
             Some("prefix") => return self.set_prefixes(value),
             Some("tokenize") => {
                 if self.tokenizer.is_some() {
@@ -252,6 +264,26 @@ impl Options {
             has_locale: self.has_locale,
         })
     }
+}
+
+/// The names of options.
+const OPTIONS: [&str; 10] = [
+    "prefix",
+    "tokenize",
+    "content",
+    "contentless_delete",
+    "contentless_unindexed",
+    "content_rowid",
+    "columnsize",
+    "locale",
+    "detail",
+    "tokendata",
+];
+
+/// The option of a name in any case, perhaps cut short.
+fn option(name: &str) -> Option<&'static str> {
+    let lower = name.to_ascii_lowercase();
+    OPTIONS.into_iter().find(|option| option.starts_with(&lower))
 }
 
 fn column(name: String, option: Option<String>) -> Result<Column> {
@@ -372,6 +404,28 @@ mod tests {
         ];
         for (arguments, message) in cases {
             assert_eq!(parse(&arguments).unwrap_err(), message);
+        }
+    }
+
+    #[test]
+    fn hidden_columns_and_kept_texts_are_left_out() {
+        let arguments = [
+            "title",
+            "\"my \"\"own\" UNINDEXED",
+            "secret",
+            "cont='note'",
+            "content_rowid = id",
+            "tokenize = 'porter unicode61'",
+            "prefix='2 3'",
+        ];
+        let arguments = arguments.map(str::to_owned);
+        let made = Definition::of_columns("t", &arguments, &|name| name != "secret").unwrap();
+        let places = [0, 1, 5, 6].map(|place: usize| arguments[place].clone());
+        assert_eq!(made, places);
+        for none in ["content=''", "content = \"\""] {
+            let arguments = ["a", none].map(str::to_owned);
+            let error = Definition::of_columns("t", &arguments, &|_| true).unwrap_err();
+            assert!(error.to_string().contains("t keeps no texts"), "{error}");
         }
     }
 }

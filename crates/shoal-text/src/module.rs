@@ -10,7 +10,7 @@ use std::sync::Arc;
 use shoal_sql::{
     ConstraintOp, Error, IndexChoice, IndexRequest, Object, Schema, ShadowTable, TableModule,
     TableReads, TableWrites, Taken, Value, VirtualColumn, VirtualCursor, VirtualTable,
-    VirtualWriter,
+    VirtualWriter, VisibleArguments, VisibleRowids,
 };
 
 use crate::check;
@@ -92,6 +92,15 @@ impl TableModule for TextModule {
         ["config", "content", "data", "docsize", "idx"]
             .iter()
             .any(|name| name.eq_ignore_ascii_case(suffix))
+    }
+
+    fn of_columns(
+        &self,
+        definition: &shoal_sql::Definition<'_>,
+        is_visible: &dyn Fn(&str) -> bool,
+    ) -> Result<Option<VisibleArguments>, Error> {
+        let arguments = Definition::of_columns(definition.name, definition.arguments, is_visible)?;
+        Ok(Some(VisibleArguments { arguments, rowids: VisibleRowids::Given }))
     }
 }
 

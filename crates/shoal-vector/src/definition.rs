@@ -1,6 +1,6 @@
 //! `CREATE VIRTUAL TABLE ... USING vec0(...)`: columns and options, read as sqlite-vec reads them.
 
-use shoal_sql::{Error, VirtualColumn};
+use shoal_sql::{Error, VirtualColumn, VisibleArguments, VisibleRowids};
 
 use crate::distance::Metric;
 use crate::vector::Element;
@@ -291,6 +291,35 @@ impl Definition {
         Ok(definition)
     }
 
+    /// The arguments of a table with some columns of another, and how its rowids come; `None`
+    /// without a column of vectors.
+    ///
+    /// # Errors
+    /// As [`Definition::parse`].
+    pub(crate) fn of_columns(
+        name: &str,
+        arguments: &[String],
+        is_visible: &dyn Fn(&str) -> bool,
+    ) -> Result<Option<VisibleArguments>, Error> {
+        let definition = Definition::parse(name, arguments)?;
+        let mut columns = definition.columns.iter();
+        if !columns.any(|it| matches!(it.kind, Kind::Vector(..)) && is_visible(&it.name)) {
+            return Ok(None);
+        }
+        let is_kept = |argument: &&String| match words(argument).as_deref() {
+            Some([_, "=", _]) => true,
+            Some(["+", name, ..] | [name, ..]) => is_visible(name),
+            Some([]) | None => false,
+        };
+        let rowids = match is_visible(&definition.key) {
+            true if definition.is_text_key => VisibleRowids::Others,
+            true => VisibleRowids::Column,
+            false => VisibleRowids::Given,
+        };
+        let arguments = arguments.iter().filter(is_kept).cloned().collect();
+        Ok(Some(VisibleArguments { arguments, rowids }))
+    }
+
     fn option(&mut self, key: &str, value: &str) -> Result<(), Error> {
         if !is(key, &["chunk_size"]) {
             return Err(refused(format_args!("Unknown table option: {key}")));
@@ -414,5 +443,24 @@ mod tests {
             let error = parse(text).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_table_of_some_columns_keeps_rowids_where_it_can() {
+        let of = |text: &str, hidden: &str| {
+            let arguments: Vec<String> = text.split(';').map(|it| it.trim().to_owned()).collect();
+            let made = Definition::of_columns("t", &arguments, &|name| name != hidden).unwrap();
+            made.map(|made| (made.arguments.join("; "), made.rowids))
+        };
+        let text = "id integer primary key; e float[2]; +note text; n int; chunk_size=8";
+        assert_eq!(of(text, "x"), Some((text.to_owned(), VisibleRowids::Column)));
+        let without = "e float[2]; +note text; n int; chunk_size=8".to_owned();
+        assert_eq!(of(text, "id"), Some((without, VisibleRowids::Given)));
+        let without = "id integer primary key; e float[2]; n int; chunk_size=8".to_owned();
+        assert_eq!(of(text, "note"), Some((without, VisibleRowids::Column)));
+        assert_eq!(of(text, "e"), None);
+        let keyed = "id text primary key; e bit[8]";
+        assert_eq!(of(keyed, "x"), Some((keyed.to_owned(), VisibleRowids::Others)));
+        assert_eq!(of("e bit[8]", "rowid"), Some(("e bit[8]".to_owned(), VisibleRowids::Given)));
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use shoal_sql::{Definition as Words, Error, Schema, TableModule, TableWrites, VirtualTable};
+use shoal_sql::{
+    Definition as Words, Error, Schema, TableModule, TableWrites, VirtualTable, VisibleArguments,
+};
 
 use crate::definition::Definition;
 use crate::table::VectorTable;
@@ -27,6 +29,14 @@ impl TableModule for VectorModule {
     fn connect(&self, words: &Words<'_>, schema: &Schema) -> Result<Arc<dyn VirtualTable>, Error> {
         let definition = Definition::parse(words.name, words.arguments)?;
         Ok(Arc::new(VectorTable::open(definition, schema)?))
+    }
+
+    fn of_columns(
+        &self,
+        words: &Words<'_>,
+        is_visible: &dyn Fn(&str) -> bool,
+    ) -> Result<Option<VisibleArguments>, Error> {
+        Definition::of_columns(words.name, words.arguments, is_visible)
     }
 
     fn is_shadow(&self, suffix: &str) -> bool {

@@ -3,10 +3,10 @@
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use shoal::Database;
-use shoal_sql::{Value, VisibleVirtual};
+use shoal_sql::Value;
 
 use super::schema::quoted;
-use super::{Answer, Arguments, Kind, UnderRules, read, visible};
+use super::{Answer, Arguments, Kind, UnderRules, read};
 use crate::desk::Work;
 use crate::page::{self, Query, rows, text};
 use crate::refusal::Refusal;
@@ -73,8 +73,15 @@ struct Given {
 struct Searched {
     name: String,
     columns: Vec<Column>,
-    /// The table under rules, to be searched by the visible rows alone.
-    visible: Option<VisibleVirtual>,
+    /// False where rules hide the rowid.
+    shows_rowid: bool,
+}
+
+impl Searched {
+    /// The rowid among the columns of a query.
+    fn rowid(&self) -> &'static str {
+        if self.shows_rowid { "rowid, " } else { "" }
+    }
 }
 
 struct Column {
@@ -94,51 +101,17 @@ fn call(work: &mut Work<'_>, arguments: Arguments) -> Result<Answer, Refusal> {
     if let Some(words) = &given.text {
         let query = if given.syntax { words.clone() } else { all_words(words)? };
         for table in tables(work, "fts5", &given)? {
-            let hits = over_rows(work, &table, |work| by_text(work, &table, &query, &given, most))?;
+            let hits = by_text(work, &table, &query, &given, most)?;
             found.insert(table.name, Json::Object(hits));
         }
     }
     if let Some(vector) = &given.vector {
         for table in tables(work, "vec0", &given)? {
-            let hits =
-                over_rows(work, &table, |work| by_vector(work, &table, vector, &given, most))?;
+            let hits = by_vector(work, &table, vector, &given, most)?;
             found.insert(table.name, Json::Object(hits));
         }
     }
     Ok(Answer::Object(found))
-}
-
-/// Searches the table itself, or under rules one made of the visible rows.
-fn over_rows(
-    work: &mut Work<'_>,
-    table: &Searched,
-    search: impl FnOnce(&mut Work<'_>) -> Result<Map<String, Json>, Refusal>,
-) -> Result<Map<String, Json>, Refusal> {
-    let Some(known) = &table.visible else { return search(work) };
-    let mut copy = visible::copy(work, known)?;
-    let Work { desk, stop, caller, .. } = *work;
-    let mut inner = Work { seen: Seen::Whole(&mut copy), desk, stop, caller };
-    let mut hits = search(&mut inner)?;
-    // The table in memory ends with the call: there is nothing to go on with.
-    if hits.remove("next_cursor").is_some() {
-        page::note(&mut hits, &["There are more hits than an answer holds: ask for fewer.".into()]);
-    }
-    if !known.shows_rowid {
-        without_first(hits.get_mut("columns"));
-        if let Some(Json::Array(rows)) = hits.get_mut("rows") {
-            rows.iter_mut().for_each(|row| without_first(Some(row)));
-        }
-    }
-    Ok(hits)
-}
-
-/// Takes the first entry from a list: a rowid that rules hide, or its name.
-fn without_first(list: Option<&mut Json>) {
-    if let Some(Json::Array(entries)) = list
-        && !entries.is_empty()
-    {
-        entries.remove(0);
-    }
 }
 
 /// The words of a text as a query for all of them, whatever signs they hold.
@@ -151,8 +124,8 @@ fn all_words(text: &str) -> Result<String, Refusal> {
     }
 }
 
-/// A virtual table by name, with the arguments of its definition, and what rules show of it.
-type Named = (String, Vec<String>, Option<VisibleVirtual>);
+/// A virtual table by name, with the arguments of its definition, and true where hits have rowids.
+type Named = (String, Vec<String>, bool);
 
 /// The virtual tables of a module in the whole file, by name.
 fn virtual_tables(database: &mut Database, module: &str) -> Result<Vec<Named>, Refusal> {
@@ -161,7 +134,7 @@ fn virtual_tables(database: &mut Database, module: &str) -> Result<Vec<Named>, R
     let mut names: Vec<Named> = objects
         .filter_map(|object| match object {
             shoal_sql::Object::Virtual(table) if table.module().eq_ignore_ascii_case(module) => {
-                Some((table.name().to_owned(), table.arguments().to_vec(), None))
+                Some((table.name().to_owned(), table.arguments().to_vec(), true))
             }
             _ => None,
         })
@@ -172,13 +145,12 @@ fn virtual_tables(database: &mut Database, module: &str) -> Result<Vec<Named>, R
 
 /// The tables of a module: the one asked for, or all.
 fn tables(work: &mut Work<'_>, module: &str, given: &Given) -> Result<Vec<Searched>, Refusal> {
-    // Names, the texts between the commas of a definition, and what rules show.
     let mut names = match &mut work.seen {
         Seen::Whole(database) => virtual_tables(database, module)?,
         Seen::Narrowed(narrowed) => {
             let visible = narrowed.virtual_tables()?.into_iter();
             let visible = visible.filter(|table| table.module.eq_ignore_ascii_case(module));
-            visible.map(|it| (it.name.clone(), it.arguments.clone(), Some(it))).collect()
+            visible.map(|it| (it.name, it.arguments, it.shows_rowid)).collect()
         }
     };
     let all: Vec<&str> = names.iter().map(|(name, ..)| name.as_str()).collect();
@@ -206,7 +178,7 @@ fn tables(work: &mut Work<'_>, module: &str, given: &Given) -> Result<Vec<Search
             .hint(format_args!("Name one: {all}")));
     }
     let mut tables = Vec::new();
-    for (name, arguments, visible) in names {
+    for (name, arguments, shows_rowid) in names {
         let vectors: Vec<&str> = arguments.iter().filter_map(|it| vector_column(it)).collect();
         let sql = "SELECT name, hidden FROM pragma_table_xinfo(?1) ORDER BY cid";
         let columns = rows(work, sql, &[Value::text(name.as_str())])?;
@@ -215,7 +187,7 @@ fn tables(work: &mut Work<'_>, module: &str, given: &Given) -> Result<Vec<Search
             let is_vector = vectors.iter().any(|vector| vector.eq_ignore_ascii_case(&name));
             Column { name, is_vector, is_hidden: row[1].to_int() != 0 }
         });
-        tables.push(Searched { columns: columns.collect(), name, visible });
+        tables.push(Searched { columns: columns.collect(), name, shows_rowid });
     }
     Ok(tables)
 }
@@ -253,8 +225,9 @@ fn by_text(
     };
     hit.push_str(if given.highlight { " AS highlighted" } else { " AS snippet" });
     let sql = format!(
-        "SELECT rowid, {hit}, round(-bm25({name}), 9) AS score FROM {name} \
-         WHERE {name} MATCH ?1 ORDER BY rank LIMIT ?2"
+        "SELECT {}{hit}, round(-bm25({name}), 9) AS score FROM {name} \
+         WHERE {name} MATCH ?1 ORDER BY rank LIMIT ?2",
+        table.rowid()
     );
     let limit = Value::Int(i64::try_from(most).unwrap_or(i64::MAX));
     let query = Query::new(sql, vec![Value::text(query), limit]);
@@ -291,8 +264,9 @@ fn by_vector(
         .collect();
     let (name, vectors) = (quoted(&table.name), quoted(&column.name));
     let sql = format!(
-        "SELECT rowid, distance{} FROM {name} WHERE {vectors} MATCH ?1 AND k = ?2 \
+        "SELECT {}distance{} FROM {name} WHERE {vectors} MATCH ?1 AND k = ?2 \
          ORDER BY distance",
+        table.rowid(),
         others.concat()
     );
     let limit = Value::Int(i64::try_from(most).unwrap_or(i64::MAX));

@@ -7,13 +7,14 @@ use super::attached::Databases;
 use super::clauses;
 use super::plans::Plans;
 use super::pragma::Kind;
+use super::searched::{searched, shows_rowid};
 use super::{Connection, Statement, keeper};
 use crate::Error;
 use crate::entitlement::Entitlement;
 use crate::parse::ast::{DropKind, Stmt, TransactionMode};
 use crate::resolve::Resolver;
 use crate::rows::Rows;
-use crate::schema::{Object, Registered, Schema};
+use crate::schema::{Object, Registered, Schema, VisibleTable};
 use crate::session::{Counts, Interrupter, Limits};
 
 /// A connection whose catalogue is a principal's: tables that are not granted do not exist, hidden
@@ -38,9 +39,7 @@ pub struct VisibleVirtual {
     pub module: String,
     /// The texts between the commas of the definition.
     pub arguments: Vec<String>,
-    /// The columns of `*`, each with true where visible, masked or not.
-    pub columns: Vec<(String, bool)>,
-    /// True where the rowid is visible.
+    /// True where the rows that a search finds have visible rowids.
     pub shows_rowid: bool,
 }
 
@@ -130,9 +129,7 @@ impl Narrowed {
         self.connection.execute(statement).map(drop)
     }
 
-    /// The virtual tables in sight, by name: what a program needs to make others of their visible
-    /// rows. A rule's virtual table is read row by row: `MATCH`, ranks and distances, which are of
-    /// all rows, are out of reach.
+    /// The virtual tables in sight, by name.
     ///
     /// # Errors
     /// Errors of reading the schema.
@@ -142,24 +139,34 @@ impl Narrowed {
         let mut tables: Vec<VisibleVirtual> = objects
             .filter_map(|object| {
                 let Object::Narrowed(table) = object else { return None };
-                let (definition, connected) = table.behind.as_ref()?;
-                let visible = |(place, column): (usize, &crate::schema::Column)| {
-                    let is_visible = table.visible_column(&column.name).is_some();
-                    let hidden = connected.hidden.contains(&place);
-                    (!hidden).then(|| (column.name.clone(), is_visible))
-                };
-                let columns = table.table.columns.iter().enumerate().filter_map(visible);
+                let (definition, _) = table.behind.as_ref()?;
                 Some(VisibleVirtual {
                     name: table.name().to_owned(),
                     module: definition.module().to_owned(),
                     arguments: definition.arguments().to_vec(),
-                    columns: columns.collect(),
-                    shows_rowid: table.shows_rowid,
+                    shows_rowid: schema.narrowing().is_some_and(|it| shows_rowid(&it.whole, table)),
                 })
             })
             .collect();
         tables.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(tables)
+    }
+
+    /// A table in sight, listed or not; `None` for views and missing tables.
+    ///
+    /// # Errors
+    /// Errors of reading the schema.
+    pub fn table(&mut self, name: &str) -> Result<Option<VisibleTable>, Error> {
+        let schema = self.connection.schema()?;
+        Ok(match schema.object(name) {
+            Some(Object::Narrowed(table)) => Some(table.visible()),
+            _ => None,
+        })
+    }
+
+    /// True between `BEGIN` and `COMMIT` or `ROLLBACK`.
+    pub fn in_transaction(&self) -> bool {
+        self.connection.in_transaction()
     }
 
     /// Rows changed by statements so far.
@@ -214,7 +221,7 @@ pub(super) fn narrowed_schema(
     entitlement: &Arc<Entitlement>,
     faults: &mut Vec<Error>,
 ) -> Schema {
-    let mut schema = whole.narrowed(entitlement, faults);
+    let mut schema = whole.narrowed(entitlement, searched, faults);
     let mut unfit = Vec::new();
     for object in schema.objects() {
         if let Object::Narrowed(table) = object

@@ -114,7 +114,9 @@ impl Machine<'_, '_> {
             return Err(Error::Misuse { what: "a virtual table was read without its schema" });
         };
         // A virtual table under a rule reads its shadow tables, hidden from the principal.
-        let schema = schema.narrowing().map_or(schema, |narrowing| &narrowing.whole);
-        Ok(TableReads { schema, txns: self.txns()?, database, session: self.session })
+        let narrowing = schema.narrowing();
+        let narrowed = narrowing.map(|_| schema);
+        let schema = narrowing.map_or(schema, |narrowing| &narrowing.whole);
+        Ok(TableReads { schema, narrowed, txns: self.txns()?, database, session: self.session })
     }
 }

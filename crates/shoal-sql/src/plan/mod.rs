@@ -522,7 +522,8 @@ fn plan_with<'a>(
 
 /// A select, resolved and rewritten. In a narrowed schema hidden rows meet leakproof conditions
 /// alone: where others stand beside a table with hidden rows, tables are resolved once more, behind
-/// barriers, and `resolver` is the one of the second time.
+/// barriers. A statement that searches virtual tables with hidden rows is resolved with tables of
+/// their visible rows. `resolver` is the one of the last time.
 ///
 /// # Errors
 /// The resolver's; [`Error::Denied`] for a condition that a barrier would not keep back.
@@ -531,7 +532,12 @@ pub(crate) fn resolved<'a>(
     resolver: &mut Resolver<'a>,
     select: &'a ast::Select,
 ) -> Result<Query, Error> {
-    let query = rewritten(resolver.query(select)?, schema);
+    let mut query = resolver.query(select);
+    if let Some(searching) = resolver.searching() {
+        *resolver = searching;
+        query = resolver.query(select);
+    }
+    let query = rewritten(query?, schema);
     if schema.narrowing().is_none() || keeps_hidden(&query) {
         return Ok(query);
     }

@@ -99,8 +99,11 @@ impl<'a> Resolver<'a> {
         count: usize,
         offset: usize,
     ) -> Result<Function, Error> {
-        let found = self.schema.own().lookup(name, count).map_err(|why| unknown(why, offset))?;
-        let (function, direct_only) = found;
+        let found = self.schema.own().lookup(name, count);
+        if (found.is_err() || name.eq_ignore_ascii_case("match")) && self.reads_by_rows() {
+            self.asks_module.set(true);
+        }
+        let (function, direct_only) = found.map_err(|why| unknown(why, offset))?;
         if direct_only && self.is_in_schema() {
             return Err(Error::meaning(format!("unsafe use of {name}()"), offset));
         }

@@ -535,6 +535,9 @@ impl<'a> Resolver<'a> {
         column: &Name,
     ) -> Result<Found, Miss> {
         for (depth, scope) in self.scopes.iter().enumerate().rev() {
+            if scope.asks_module(table, column) {
+                self.asks_module.set(true);
+            }
             match scope.find(depth, (database, table), column) {
                 Err(Miss::None) => {}
                 done => return done,

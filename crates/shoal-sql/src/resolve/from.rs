@@ -249,7 +249,10 @@ impl<'a> Resolver<'a> {
             }
             Object::Narrowed(table) => {
                 refuse_index(indexed)?;
-                self.add_narrowed(table, alias, nullable, joined)
+                match self.searched(table).map_err(|it| it.at(offset))? {
+                    Some(found) => self.add_searched(table, found, &[], alias, nullable, joined),
+                    None => self.add_narrowed(table, alias, nullable, joined),
+                }
             }
             Object::Damaged { name, why } => {
                 Err(Error::Schema { object: name.clone(), why: why.clone() })
@@ -378,6 +381,7 @@ impl<'a> Resolver<'a> {
                 columns: Vec::new(),
                 rowid: None,
                 table: None,
+                module: None,
                 nullable,
             };
             for (place, column) in table.columns.iter().enumerate() {
@@ -784,6 +788,7 @@ fn add_columns(
         columns,
         rowid: None,
         table: None,
+        module: None,
         nullable,
     });
     joined.sources.push(Source::new(source, kind, name));

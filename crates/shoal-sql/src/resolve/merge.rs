@@ -99,7 +99,8 @@ pub(super) fn merge_query(
     for (column, expr) in outputs.iter().zip(select.outputs) {
         columns.push(query_column(&columns, column, expr));
     }
-    joined.tables.push(ScopeTable { name, columns, rowid: None, table: None, nullable: false });
+    let (rowid, table, module) = (None, None, None);
+    joined.tables.push(ScopeTable { name, columns, rowid, table, module, nullable: false });
     joined.sources.extend(select.sources);
     joined.merged.extend(select.conjuncts);
 }

@@ -30,7 +30,7 @@ mod values;
 mod walk;
 mod window;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use crate::Error;
@@ -82,6 +82,11 @@ pub(crate) struct Resolver<'a> {
     virtual_sources: Vec<(SourceId, Arc<Connected>, AuxiliaryCalls)>,
     /// True where narrowed tables are queries of their own.
     has_barriers: bool,
+    /// True where virtual tables under rules are tables of their visible rows, to be searched.
+    searches: bool,
+    /// Set where a name or an operator is of a virtual table's module, and the table is read row by
+    /// row because of its rule.
+    asks_module: Cell<bool>,
     /// The value of the parameter of a rule, while the rule is resolved.
     principal: Option<&'a str>,
 }
@@ -145,6 +150,8 @@ impl<'a> Resolver<'a> {
             in_definition: false,
             virtual_sources: Vec::new(),
             has_barriers: false,
+            searches: false,
+            asks_module: Cell::new(false),
             principal: None,
         }
     }
@@ -257,6 +264,7 @@ fn scope_table(table: &Table, source: SourceId, name: String) -> ScopeTable<'_> 
         columns,
         rowid: (!table.without_rowid).then_some(source),
         table: Some(table),
+        module: None,
         nullable: false,
     }
 }

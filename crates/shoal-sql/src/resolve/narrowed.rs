@@ -14,7 +14,8 @@ use super::tree::{
 use super::{Resolver, scope_table};
 use crate::Error;
 use crate::entitlement::fault;
-use crate::schema::{MAIN, NarrowedTable};
+use crate::parse::ast;
+use crate::schema::{Connected, MAIN, NarrowedTable};
 use crate::value::Affinity;
 
 /// A narrowed table over its base table, which is the only source.
@@ -29,7 +30,59 @@ impl<'a> Resolver<'a> {
     /// Another resolver of the same names, with a query of its own for every table with a
     /// predicate.
     pub(crate) fn behind_barriers(&self) -> Self {
-        Resolver { has_barriers: true, ..Resolver::within(self.schema, self.around) }
+        let has_barriers = true;
+        let within = Resolver::within(self.schema, self.around);
+        Resolver { has_barriers, searches: self.searches, ..within }
+    }
+
+    /// Another resolver of the same names, with virtual tables of visible rows in the place of
+    /// those that rules have read row by row; `None` where no name asked for one.
+    pub(crate) fn searching(&self) -> Option<Self> {
+        let asks = self.asks_module.get() && !self.searches;
+        asks.then(|| Resolver { searches: true, ..Resolver::within(self.schema, self.around) })
+    }
+
+    /// True within the `FROM` of a virtual table that is read row by row because of its rule.
+    pub(super) fn reads_by_rows(&self) -> bool {
+        let mut tables = self.scopes.iter().flat_map(|scope| &scope.tables);
+        tables.any(|table| table.module.is_some())
+    }
+
+    /// The virtual table that `MATCH` and the module's own functions read, and the presence of
+    /// rowids to be seen; `None` where the table is read row by row.
+    ///
+    /// # Errors
+    /// Tables whose rows cannot be read back.
+    pub(super) fn searched(
+        &self,
+        table: &'a NarrowedTable,
+    ) -> Result<Option<(&'a Arc<Connected>, bool)>, Error> {
+        if let Some(whole) = table.whole_virtual() {
+            return Ok(Some((whole, true)));
+        }
+        match self.schema.narrowing() {
+            Some(narrowing) if self.searches && table.behind.is_some() => narrowing.searched(table),
+            _ => Ok(None),
+        }
+    }
+
+    /// Adds a virtual table with what is visible of it; its arguments may name the tables before.
+    pub(super) fn add_searched(
+        &mut self,
+        table: &'a NarrowedTable,
+        (connected, shows_rowid): (&'a Arc<Connected>, bool),
+        arguments: &'a [ast::Expr],
+        alias: Option<String>,
+        nullable: bool,
+        joined: &mut Joined<'a>,
+    ) -> Result<(), Error> {
+        self.add_virtual(connected, arguments, alias, nullable, joined)?;
+        if let Some(names) = joined.tables.last_mut() {
+            let is_seen = |it: &ScopeColumn| it.hidden || table.visible_column(&it.name).is_some();
+            names.columns.retain(is_seen);
+            names.rowid = names.rowid.filter(|_| shows_rowid);
+        }
+        Ok(())
     }
 
     /// Checks a rule against its table: names, and the functions used.
@@ -75,7 +128,8 @@ impl<'a> Resolver<'a> {
             source.name.clone_from(&name);
             joined.sources.push(source);
             joined.merged.extend(rows);
-            joined.tables.push(ScopeTable { name, columns, rowid: None, table: None, nullable });
+            let (rowid, table, module) = (None, None, None);
+            joined.tables.push(ScopeTable { name, columns, rowid, table, module, nullable });
             return Ok(());
         }
         let outer = self.new_source()?;
@@ -97,8 +151,10 @@ impl<'a> Resolver<'a> {
         let query = filtered(self.new_select(), (vec![source], rows), outputs, described);
         let kind = SourceKind::Query(Box::new(query));
         joined.sources.push(Source::new(outer, kind, name.clone()));
-        let (columns, rowid, table) = (shown, None, None);
-        joined.tables.push(ScopeTable { name, columns, rowid, table, nullable });
+        let (columns, rowid) = (shown, None);
+        let behind = table.behind.as_ref().filter(|_| !self.searches);
+        let module = behind.map(|(_, connected)| &**connected);
+        joined.tables.push(ScopeTable { name, columns, rowid, table: None, module, nullable });
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use super::collation::Coll;
 use super::tree::{Aggregate, Expr, SelectId, SourceId, Window, WindowCall};
 use crate::parse::ast;
-use crate::schema::Table;
+use crate::schema::{Connected, Table};
 use crate::value::Affinity;
 
 /// The names of one `SELECT`'s own tables, results and windows.
@@ -78,6 +78,9 @@ pub(crate) struct ScopeTable<'a> {
     pub(crate) rowid: Option<SourceId>,
     /// Behind a table source: the definition, for generated columns.
     pub(crate) table: Option<&'a Table>,
+    /// The virtual table behind one that a rule has read row by row: its hidden columns are no
+    /// names of this scope, and asking for one asks for its module.
+    pub(crate) module: Option<&'a Connected>,
     /// True for the right side of a left join.
     pub(crate) nullable: bool,
 }
@@ -170,5 +173,14 @@ impl Scope<'_> {
             }
         }
         found.ok_or(Miss::None)
+    }
+
+    /// True for the name of a hidden column of a virtual table that is read row by row.
+    pub(crate) fn asks_module(&self, table: Option<&ast::Name>, column: &ast::Name) -> bool {
+        let modules = self.tables.iter().filter_map(|known| Some((known, known.module?)));
+        modules.into_iter().any(|(known, module)| {
+            table.is_none_or(|table| table.is(&known.name))
+                && module.hidden.iter().any(|place| column.is(&module.table.columns[*place].name))
+        })
     }
 }

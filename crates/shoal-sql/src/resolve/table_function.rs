@@ -38,12 +38,17 @@ impl<'a> Resolver<'a> {
             if let Some((database, Object::Virtual(definition))) = found {
                 let table =
                     definition.connect(self.schema, database).map_err(|it| it.at(offset))?;
-                if arguments.len() > table.hidden.len() {
-                    let most = table.hidden.len();
-                    let message = format!("too many arguments on {text}() - max {most}");
-                    return Err(Error::meaning(message, offset));
-                }
+                check_arguments(table, arguments, text, offset)?;
                 return self.add_virtual(table, arguments, alias, nullable, joined);
+            }
+            if let Some((_, Object::Narrowed(table))) = found
+                && table.behind.is_some()
+            {
+                self.asks_module.set(true);
+                if let Some(searched) = self.searched(table).map_err(|it| it.at(offset))? {
+                    check_arguments(searched.0, arguments, text, offset)?;
+                    return self.add_searched(table, searched, arguments, alias, nullable, joined);
+                }
             }
             let known = self.schema.find(self.home, text).is_some();
             let common = self
@@ -280,10 +285,25 @@ fn add_source<'n>(
         columns,
         rowid: None,
         table: None,
+        module: None,
         nullable,
     });
     let kind = SourceKind::Module { module: Arc::clone(module), arguments };
     joined.sources.push(Source::new(source, kind, shown));
+}
+
+/// Refuses more arguments than a virtual table has hidden columns.
+fn check_arguments(
+    table: &Connected,
+    arguments: &[ast::Expr],
+    text: &str,
+    offset: usize,
+) -> Result<(), Error> {
+    let most = table.hidden.len();
+    match arguments.len() > most {
+        true => Err(Error::meaning(format!("too many arguments on {text}() - max {most}"), offset)),
+        false => Ok(()),
+    }
 }
 
 /// Takes missing arguments from conditions: `arg = 'x'` gives the argument's value.

@@ -24,8 +24,8 @@ use shoal_store::{ByteOrder, KeyColumn, KeyOrder, Locking, Pgno, Store, Transact
 pub(crate) use databases::{BESIDE, Beside, MAIN, Registered, TEMP};
 pub(crate) use module::{MadeRows, Modules};
 pub use module::{Module, ModuleContext, ModuleRows, Operator, OperatorRows, PAST_MODULE};
-pub(crate) use narrowed::{NarrowedColumn, Narrowing, Writable};
-pub use narrowed::{NarrowedTable, VisibleForeignKey, VisibleKeys};
+pub(crate) use narrowed::{NarrowedColumn, Narrowing, Searched, Writable};
+pub use narrowed::{NarrowedTable, VisibleForeignKey, VisibleKeys, VisibleTable};
 pub(crate) use row_sample::{RowSample, Rows as SampledRows};
 pub(crate) use table::{Built, build as build_table, build_index, constant_default, view_table};
 pub(crate) use txns::{AttachedSnapshots, Snapshot, Txns, transaction_of};
@@ -33,7 +33,7 @@ pub use virtual_table::{
     ChangedPages, ConstraintOp, Definition, IndexChoice, IndexConstraint, IndexOrder, IndexRequest,
     OnConflict, SeenState, ShadowBlob, ShadowRows, ShadowTable, TableModule, TableReads,
     TableWrites, Taken, VirtualColumn, VirtualCursor, VirtualDefinition, VirtualRow, VirtualTable,
-    VirtualWriter,
+    VirtualWriter, VisibleArguments, VisibleRowids,
 };
 pub(crate) use virtual_table::{Connected, Parts, TableModules, VirtualWriters};
 

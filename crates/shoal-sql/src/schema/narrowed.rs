@@ -4,7 +4,7 @@
 //! file are in a second schema, for rules alone.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::{
     Connected, IndexSource, MAIN, Modules, Object, Registered, Schema, Table, Triggers, View,
@@ -35,6 +35,39 @@ pub(crate) struct Narrowing {
     pub(crate) entitlement: Arc<Entitlement>,
     /// The file's own schema, without functions and objects of the program's.
     pub(crate) whole: Schema,
+    searched: MakeSearched,
+}
+
+/// Makes a virtual table of the visible rows of another, whose rows are read at the first search;
+/// `None` where the module knows no such table.
+pub(crate) type MakeSearched = fn(&Schema, &NarrowedTable) -> Result<Option<Searched>, Error>;
+
+/// A virtual table to be searched in the place of one with hidden rows or columns.
+#[derive(Debug)]
+pub(crate) struct Searched {
+    pub(crate) connected: Arc<Connected>,
+    /// True where rows have the rowids of the table behind.
+    pub(crate) keeps_rowids: bool,
+}
+
+impl Narrowing {
+    /// What `MATCH` and the module's own functions read of a virtual table: the table itself where
+    /// nothing of it is hidden, or else one of its visible rows; `None` where the module's tables
+    /// are read row by row alone.
+    ///
+    /// # Errors
+    /// Tables whose rows cannot be read back.
+    pub(crate) fn searched<'a>(
+        &'a self,
+        table: &'a NarrowedTable,
+    ) -> Result<Option<(&'a Arc<Connected>, bool)>, Error> {
+        if table.searched.get().is_none() {
+            let made = (self.searched)(&self.whole, table)?;
+            let _ = table.searched.set(made);
+        }
+        let made = table.searched.get().and_then(Option::as_ref);
+        Ok(made.map(|made| (&made.connected, made.keeps_rowids && table.shows_rowid)))
+    }
 }
 
 /// A table as a principal may see it: some columns of the rows that meet a predicate.
@@ -43,8 +76,11 @@ pub struct NarrowedTable {
     /// The table; of a virtual table its columns, without a b-tree.
     pub(crate) table: Arc<Table>,
     /// The virtual table behind, read by full scans and by conditions that may be asked of hidden
-    /// rows: neither `MATCH` nor auxiliary functions reach the module.
+    /// rows: neither `MATCH` nor auxiliary functions reach the module, unless all is granted.
     pub(crate) behind: Option<(Arc<VirtualDefinition>, Arc<Connected>)>,
+    /// What is searched in the place of the virtual table behind, made when a statement first needs
+    /// it.
+    searched: OnceLock<Option<Searched>>,
     /// In the order of the table.
     pub(crate) columns: Vec<NarrowedColumn>,
     /// The predicate of visible rows.
@@ -133,6 +169,7 @@ impl NarrowedTable {
         let mut narrowed = NarrowedTable {
             table: Arc::clone(table),
             behind: None,
+            searched: OnceLock::new(),
             columns,
             rows: granted.rows.clone(),
             principal,
@@ -150,6 +187,15 @@ impl NarrowedTable {
         narrowed.inserts = inserts;
         narrowed.updates = updates;
         Ok(narrowed)
+    }
+
+    /// The virtual table behind, where nothing of it is hidden.
+    pub(crate) fn whole_virtual(&self) -> Option<&Arc<Connected>> {
+        let (_, connected) = self.behind.as_ref()?;
+        let shows = |column: usize| connected.hidden.contains(&column) || self.shows(column);
+        let is_whole =
+            self.rows.is_none() && self.shows_rowid && (0..self.table.columns.len()).all(shows);
+        is_whole.then_some(connected)
     }
 
     /// True for a column visible as stored.
@@ -219,6 +265,19 @@ impl NarrowedTable {
         sql
     }
 
+    /// The table in the sight of the principal.
+    pub(crate) fn visible(&self) -> VisibleTable {
+        let stays =
+            |column: usize| self.shows(column) && !self.table.columns[column].is_generated();
+        let names = self.columns.iter().map(|shown| self.table.columns[shown.column].name.clone());
+        VisibleTable {
+            name: self.name().to_owned(),
+            columns: names.collect(),
+            keys: self.keys(),
+            is_whole: self.behind.is_none() && (0..self.table.columns.len()).all(stays),
+        }
+    }
+
     /// The keys over columns visible as stored.
     fn keys(&self) -> VisibleKeys {
         let table = &*self.table;
@@ -259,6 +318,19 @@ impl NarrowedTable {
     pub(crate) fn names_rowid(&self, shown: &NarrowedColumn) -> bool {
         self.shows_rowid && self.table.rowid_alias == Some(shown.column)
     }
+}
+
+/// A table in the sight of a principal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VisibleTable {
+    /// The name as written.
+    pub name: String,
+    /// The visible columns in the order of the table, masked ones too.
+    pub columns: Vec<String>,
+    /// The visible keys.
+    pub keys: VisibleKeys,
+    /// True of an ordinary table whose columns are all visible as they are stored.
+    pub is_whole: bool,
 }
 
 /// The keys of a narrowed table, of columns visible as stored.
@@ -303,6 +375,7 @@ impl Schema {
     pub(crate) fn narrowed(
         &self,
         entitlement: &Arc<Entitlement>,
+        searched: MakeSearched,
         faults: &mut Vec<Error>,
     ) -> Schema {
         let mut whole = self.with_others(Vec::new(), None, Registered::default());
@@ -332,7 +405,7 @@ impl Schema {
         schema.add(schema_of_schema(&objects));
         objects.into_iter().for_each(|object| schema.add(object));
         schema.narrowing =
-            Some(Arc::new(Narrowing { entitlement: Arc::clone(entitlement), whole }));
+            Some(Arc::new(Narrowing { entitlement: Arc::clone(entitlement), whole, searched }));
         schema
     }
 

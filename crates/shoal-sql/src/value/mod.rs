@@ -55,6 +55,12 @@ pub enum Value {
 }
 
 impl Value {
+    /// The order of `ORDER BY` without a collation: NULL, numbers by their size, texts and blobs by
+    /// their bytes. Equal numbers may be of two types.
+    pub fn compare(&self, other: &Value) -> Ordering {
+        compare(self.as_ref(), other.as_ref(), Collation::Binary)
+    }
+
     /// Text from a string.
     pub fn text(text: impl Into<String>) -> Value {
         Value::Text(text.into().into_bytes())

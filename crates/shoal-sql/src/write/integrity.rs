@@ -72,7 +72,8 @@ pub(crate) fn check(
                 }
             }
             Object::Virtual(definition) if wanted && !findings.is_full() => {
-                let reads = TableReads { schema: whole, txns, database, session: &Nobody };
+                let reads =
+                    TableReads { schema: whole, narrowed: None, txns, database, session: &Nobody };
                 for fault in virtual_faults(definition, &reads)? {
                     findings.add(fault);
                 }

@@ -54,6 +54,40 @@ pub trait TableModule: fmt::Debug + Send + Sync {
 
     /// True for the names of shadow tables behind the table's name and `_`: `node` of `t_node`.
     fn is_shadow(&self, suffix: &str) -> bool;
+
+    /// The arguments of a table of this module with some columns of another: how a narrowed
+    /// connection searches the rows that a rule leaves. The new table keeps its rows itself. `None`
+    /// of a module whose tables are read row by row alone under rules.
+    ///
+    /// # Errors
+    /// A table whose rows cannot be read back, with a sentence for whoever searches it.
+    fn of_columns(
+        &self,
+        _definition: &Definition<'_>,
+        _is_visible: &dyn Fn(&str) -> bool,
+    ) -> Result<Option<VisibleArguments>, Error> {
+        Ok(None)
+    }
+}
+
+/// What a table of some columns of another is made by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VisibleArguments {
+    /// The texts between the commas behind the module's name.
+    pub arguments: Vec<String>,
+    /// How the new table's rows get the rowids of the other's.
+    pub rowids: VisibleRowids,
+}
+
+/// How a table of some columns of another has its rowids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VisibleRowids {
+    /// They are given by the name `rowid`.
+    Given,
+    /// One of the columns is the rowid.
+    Column,
+    /// The module numbers rows itself: the rowids are others.
+    Others,
 }
 
 /// The words of a `CREATE VIRTUAL TABLE`.
@@ -387,8 +421,11 @@ pub trait VirtualWriter: fmt::Debug + Send {
 /// The reading end of a virtual table: the state of the running statement.
 #[derive(Clone, Copy)]
 pub struct TableReads<'a> {
-    /// The schema of `main`, with the other databases beside.
+    /// The schema of `main`, with the other databases beside; on a narrowed connection that of the
+    /// whole file.
     pub(crate) schema: &'a Schema,
+    /// On a narrowed connection the part that a principal sees.
+    pub(crate) narrowed: Option<&'a Schema>,
     pub(crate) txns: Txns<'a>,
     /// The number of the table's own database.
     pub(crate) database: usize,
@@ -488,11 +525,13 @@ impl<'a> TableWrites<'a> {
     pub fn reads(&self) -> TableReads<'_> {
         if let Some(schema) = &self.changed {
             let txns = Txns::new(self.transaction, &[]);
-            return TableReads { schema, txns, database: super::MAIN, session: self.session };
+            let (narrowed, database, session) = (None, super::MAIN, self.session);
+            return TableReads { schema, narrowed, txns, database, session };
         }
         let main = self.main.unwrap_or(self.transaction);
         let txns = Txns::new(main, self.attached).with_written(self.home, self.transaction);
-        TableReads { schema: self.schema, txns, database: self.home, session: self.session }
+        let (narrowed, database, session) = (None, self.home, self.session);
+        TableReads { schema: self.schema, narrowed, txns, database, session }
     }
 }
 
