@@ -7,6 +7,7 @@ pub(crate) mod ledger;
 pub(crate) mod mcp;
 pub(crate) mod mine;
 pub(crate) mod password;
+pub(crate) mod rules;
 pub(crate) mod serve;
 pub(crate) mod sql;
 pub(crate) mod token;
@@ -527,16 +528,20 @@ pub(crate) struct SpliceArgs {
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Documents come with their changes and projections, unless tables are named. sqlite3 and Shoal read the \
-SQL; in Shoal it makes documents in a database without any.
+SQL; in Shoal it makes documents in a database without any. With --as the output is what a principal \
+sees: visible rows and columns of granted tables, without documents, views, indexes and constraints.
 
-Example:
-  shoal dump music.db | shoal sql copy.db")]
+Examples:
+  shoal dump music.db | shoal sql copy.db
+  shoal dump music.db --as ada --rules rules.json | shoal sql hers.db")]
 pub(crate) struct DumpArgs {
     /// A SQLite database
     pub(crate) file: PathBuf,
     /// Only these tables [default: all]
     #[arg(value_name = "TABLE")]
     pub(crate) tables: Vec<String>,
+    #[command(flatten)]
+    pub(crate) by: rules::AsPrincipal,
 }
 
 /// `shoal backup`.

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use shoal_sql::{Connection, Error};
 
 use crate::failure::Failure;
-use crate::query::{rows, run, text};
+use crate::query::{Reads, rows, run, text};
 use crate::rows::literal::{identifier, literal_on_a_line, quoted};
 
 /// The selection of a dump.
@@ -25,7 +25,7 @@ pub(crate) enum Wanted<'a> {
 /// A statement's error, made a [`Failure`] by `failed`; a wanted table missing from the schema;
 /// tables without a form in a dump.
 pub(crate) fn dump(
-    connection: &mut Connection,
+    connection: &mut dyn Reads,
     out: &mut impl Write,
     wanted: &Wanted<'_>,
     failed: &impl Fn(Error) -> Failure,
@@ -81,13 +81,17 @@ fn projections(connection: &mut Connection) -> Result<Vec<String>, Error> {
 }
 
 fn objects(
-    connection: &mut Connection,
+    connection: &mut dyn Reads,
     wanted: &Wanted<'_>,
     failed: &impl Fn(Error) -> Failure,
     left_out: &mut impl FnMut(&str),
 ) -> Result<Vec<Object>, Failure> {
     let select = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL";
-    let order = "ORDER BY tbl_name = 'sqlite_sequence', rowid";
+    let order = match connection.whole() {
+        Some(_) => "ORDER BY tbl_name = 'sqlite_sequence', rowid",
+        // Under rules the definitions are those of the visible parts of tables.
+        None => "",
+    };
     let found = rows(connection, &format!("{select} {order}"), &[]).map_err(failed)?;
     let object = |row: &Vec<shoal_sql::Value>| Object {
         kind: text(&row[0]),
@@ -119,6 +123,13 @@ fn objects(
         }
         keep(&mut objects, |object| tables.iter().any(|table| same(&object.table, table)));
     }
+    let Some(connection) = connection.whole() else {
+        for object in objects.iter().filter(|object| object.name.starts_with(DOCUMENTS)) {
+            left_out(&format!("left out: {} (documents are not dumped under rules)", object.name));
+        }
+        objects.retain(|object| !object.name.starts_with(DOCUMENTS));
+        return Ok(objects);
+    };
     if matches!(wanted, Wanted::All) {
         // The tables of documents come last: until then projections are tables like any other.
         objects.sort_by_key(|object| object.name.starts_with(DOCUMENTS));
@@ -152,7 +163,7 @@ fn keep(objects: &mut Vec<Object>, wanted: impl Fn(&Object) -> bool) {
 }
 
 fn write(
-    connection: &mut Connection,
+    connection: &mut dyn Reads,
     out: &mut impl Write,
     objects: &[Object],
     failed: &impl Fn(Error) -> Failure,
@@ -215,13 +226,15 @@ pub(crate) fn without_clash(sql: &str) -> String {
 
 /// Writes the rows of a table. Generated columns are left out: they are computed again.
 fn insert_rows(
-    connection: &mut Connection,
+    connection: &mut dyn Reads,
     table: &str,
     out: &mut impl Write,
     failed: &impl Fn(Error) -> Failure,
 ) -> Result<(), Failure> {
-    let schema = connection.schema().map_err(failed)?;
-    let all = schema.table(table).map_or(&[][..], |table| table.columns());
+    // Under rules a generated column is a column like any other.
+    let schema = connection.whole().map(Connection::schema).transpose().map_err(failed)?;
+    let known = schema.as_ref().and_then(|schema| schema.table(table));
+    let all = known.map_or(&[][..], |table| table.columns());
     let stored: Vec<String> = all
         .iter()
         .filter(|column| !column.is_generated())

@@ -19,7 +19,7 @@ impl DocumentTables {
         let mut names = Vec::new();
         for connection in connections {
             if connection.schema().map_err(Failure::new)?.table("_shoal_projection").is_some() {
-                let found = rows(connection, "SELECT name FROM _shoal_projection", &[]);
+                let found = rows(&mut **connection, "SELECT name FROM _shoal_projection", &[]);
                 names.extend(found.map_err(Failure::new)?.iter().map(|row| text(&row[0])));
             }
         }

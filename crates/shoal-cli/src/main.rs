@@ -19,6 +19,7 @@ mod query;
 mod recover;
 mod replace;
 mod rows;
+mod rules;
 mod shell;
 mod time;
 mod verbs;

@@ -1,4 +1,4 @@
-//! The rows of one table in two files, by a merge-join of both b-trees.
+//! The rows of one table in two files, by a merge-join of both.
 
 use std::cmp::Ordering;
 
@@ -18,11 +18,65 @@ pub(crate) struct Comparison<'s> {
     pub(crate) in_stages: bool,
 }
 
-/// Takes a row of the first file, of the second, or both.
-type EachPair<'e> =
-    dyn FnMut(Option<&mut RowWalk<'_>>, Option<&mut RowWalk<'_>>) -> Result<(), Error> + 'e;
+/// Rows of a table in the order of their rowids or keys, by which rows of two files are matched.
+pub(crate) trait Rows {
+    /// Goes to the next row; false behind the last.
+    fn next(&mut self) -> Result<bool, Error>;
 
-type Emit<'e> = dyn FnMut(&RowDiff<'_>) -> Result<(), Error> + 'e;
+    /// True on a row.
+    fn is_valid(&self) -> bool;
+
+    /// Passes over rows that are equal in both files, where that is known without reading them;
+    /// true when there were some.
+    fn skip_equal(&mut self, other: &mut Self) -> Result<bool, Error>;
+
+    /// The order of both rows by what they are matched by.
+    fn compare(&mut self, other: &mut Self) -> Result<Ordering, Error>;
+
+    /// True where both rows are known to have equal values.
+    fn is_equal(&mut self, other: &mut Self) -> Result<bool, Error>;
+
+    /// The row.
+    fn read(&mut self, shape: &Shape) -> Result<Row, Error>;
+}
+
+/// A row read.
+pub(crate) struct Row {
+    /// The rowid, where there is one to be seen.
+    pub(crate) rowid: Option<i64>,
+    pub(crate) values: Vec<Value>,
+}
+
+impl Rows for RowWalk<'_> {
+    fn next(&mut self) -> Result<bool, Error> {
+        Ok(RowWalk::next(self)?)
+    }
+
+    fn is_valid(&self) -> bool {
+        RowWalk::is_valid(self)
+    }
+
+    fn skip_equal(&mut self, other: &mut Self) -> Result<bool, Error> {
+        Ok(self.skip_equal_page(other)?)
+    }
+
+    fn compare(&mut self, other: &mut Self) -> Result<Ordering, Error> {
+        Ok(RowWalk::compare(self, other)?)
+    }
+
+    fn is_equal(&mut self, other: &mut Self) -> Result<bool, Error> {
+        Ok(self.record()? == other.record()?)
+    }
+
+    fn read(&mut self, shape: &Shape) -> Result<Row, Error> {
+        Ok(Row { values: shape.read(self)?, rowid: self.rowid()? })
+    }
+}
+
+/// Takes a row of the first file, of the second, or both.
+type EachPair<'e, R> = dyn FnMut(Option<&mut R>, Option<&mut R>) -> Result<(), Error> + 'e;
+
+pub(crate) type Emit<'e> = dyn FnMut(&RowDiff<'_>) -> Result<(), Error> + 'e;
 
 impl Comparison<'_> {
     /// Tells of every row in one file alone or with other values.
@@ -46,28 +100,39 @@ impl Comparison<'_> {
         };
         for stage in stages {
             let (mut left, mut right) = (a.row_walk(name)?, b.row_walk(name)?);
-            self.join(&mut left, &mut right, &mut |left, right| match (left, right) {
-                (Some(left), None) => self.one(Op::Delete, left, *stage, emit),
-                (None, Some(right)) => self.one(Op::Insert, right, *stage, emit),
-                (Some(left), Some(right)) => self.two(left, right, *stage, emit),
-                (None, None) => Ok(()),
-            })?;
+            self.tell(&mut left, &mut right, *stage, emit)?;
         }
         Ok(())
     }
 
-    /// Walks over both trees, and calls `each` with the rows in one alone, and with pairs of equal
-    /// rowid or key whose records differ.
-    fn join(
+    /// Tells of the rows of one stage, or of all in the order of their keys.
+    pub(crate) fn tell<R: Rows>(
         &self,
-        left: &mut RowWalk<'_>,
-        right: &mut RowWalk<'_>,
-        each: &mut EachPair<'_>,
+        left: &mut R,
+        right: &mut R,
+        stage: Option<Op>,
+        emit: &mut Emit<'_>,
+    ) -> Result<(), Error> {
+        self.join(left, right, &mut |left, right| match (left, right) {
+            (Some(left), None) => self.one(Op::Delete, left, stage, emit),
+            (None, Some(right)) => self.one(Op::Insert, right, stage, emit),
+            (Some(left), Some(right)) => self.two(left, right, stage, emit),
+            (None, None) => Ok(()),
+        })
+    }
+
+    /// Walks over both tables, and calls `each` with the rows in one alone, and with pairs of equal
+    /// rowid or key that may differ.
+    fn join<R: Rows>(
+        &self,
+        left: &mut R,
+        right: &mut R,
+        each: &mut EachPair<'_, R>,
     ) -> Result<(), Error> {
         left.next()?;
         right.next()?;
         while left.is_valid() && right.is_valid() {
-            if self.has_same_definition && left.skip_equal_page(right)? {
+            if self.has_same_definition && left.skip_equal(right)? {
                 continue;
             }
             match left.compare(right)? {
@@ -80,7 +145,7 @@ impl Comparison<'_> {
                     right.next()?;
                 }
                 Ordering::Equal => {
-                    if !self.has_same_definition || left.record()? != right.record()? {
+                    if !self.has_same_definition || !left.is_equal(right)? {
                         each(Some(left), Some(right))?;
                     }
                     left.next()?;
@@ -100,38 +165,37 @@ impl Comparison<'_> {
     }
 
     /// Tells of a row in one file alone.
-    fn one(
+    fn one<R: Rows>(
         &self,
         op: Op,
-        walk: &mut RowWalk<'_>,
+        rows: &mut R,
         stage: Option<Op>,
         emit: &mut Emit<'_>,
     ) -> Result<(), Error> {
         if stage.is_some_and(|stage| stage != op) {
             return Ok(());
         }
-        let row = self.shape.read(walk)?;
+        let Row { rowid, values } = rows.read(self.shape)?;
         let (old, new): (&[Value], &[Value]) = match op {
-            Op::Insert => (&[], &row),
-            _ => (&row, &[]),
+            Op::Insert => (&[], &values),
+            _ => (&values, &[]),
         };
-        emit(&RowDiff { shape: self.shape, op, rowid: walk.rowid()?, old, new })
+        emit(&RowDiff { shape: self.shape, op, rowid, old, new })
     }
 
     /// Tells of a row in both files, unless all values are the same.
-    fn two(
+    fn two<R: Rows>(
         &self,
-        left: &mut RowWalk<'_>,
-        right: &mut RowWalk<'_>,
+        left: &mut R,
+        right: &mut R,
         stage: Option<Op>,
         emit: &mut Emit<'_>,
     ) -> Result<(), Error> {
         let shape = self.shape;
-        let (old, new) = (shape.read(left)?, shape.read(right)?);
+        let (Row { rowid, values: old }, new) = (left.read(shape)?, right.read(shape)?.values);
         if old == new {
             return Ok(());
         }
-        let rowid = left.rowid()?;
         let mut tell = |op: Op| {
             if stage.is_some_and(|stage| stage != op) {
                 return Ok(());
@@ -155,10 +219,10 @@ impl Comparison<'_> {
 
     /// Rows of a table with rowids and a key beside them: rows alike at the same rowid are passed
     /// over, the others matched by key. Deletions come first, insertions last.
-    fn by_key(
+    fn by_key<'w>(
         &self,
-        left: &mut RowWalk<'_>,
-        right: &mut RowWalk<'_>,
+        left: &mut RowWalk<'w>,
+        right: &mut RowWalk<'w>,
         emit: &mut Emit<'_>,
     ) -> Result<(), Error> {
         let mut rest = [Rest::default(), Rest::default()];

@@ -1,13 +1,13 @@
 //! Two whole files compared.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use shoal_sql::{Connection, Value};
 use shoal_store::Mode;
 
 use crate::Error;
 use crate::changeset::Op;
-use crate::compare::Comparison;
+use crate::compare::{Comparison, Emit};
 use crate::schema::{Definitions, Object, SchemaChange, Steps, numbers, query, sequences, steps};
 use crate::shape::{Identity, Shape};
 use crate::sink::{RowDiff, Sink};
@@ -52,6 +52,77 @@ pub fn diff(
     in_snapshot(a, |a| in_snapshot(b, |b| in_snapshots(a, b, options, sink)))
 }
 
+/// A file as a comparison reads one.
+pub(crate) trait File: Sized {
+    /// The definitions, without SQLite's own tables and the tables named by `is_left_out`.
+    fn definitions(&mut self, is_left_out: &dyn Fn(&str) -> bool) -> Result<Definitions, Error>;
+
+    /// The shape of a table; or why its rows are not compared, as the end of a sentence about the
+    /// table.
+    ///
+    /// # Errors
+    /// [`Error::Table`] for a table that differences of the kind wanted cannot tell of.
+    fn shape(&mut self, table: &str, by_place: bool) -> Result<Result<Shape, &'static str>, Error>;
+
+    /// Every row of a table as an insertion.
+    fn all_rows(&mut self, shape: &Shape, emit: &mut Emit<'_>) -> Result<(), Error>;
+
+    /// Tells of the differing rows of a table; gives the end of a sentence about rows of the table
+    /// that were not compared, where there are some.
+    fn rows(
+        a: &mut Self,
+        b: &mut Self,
+        comparison: &Comparison<'_>,
+        emit: &mut Emit<'_>,
+    ) -> Result<Option<&'static str>, Error>;
+
+    /// The header's numbers with another value in the second file.
+    fn numbers(a: &mut Self, b: &mut Self) -> Result<Vec<SchemaChange>, Error>;
+
+    /// The counters of `AUTOINCREMENT` by table.
+    fn sequences(&mut self) -> Result<BTreeMap<String, i64>, Error>;
+}
+
+impl File for Connection {
+    fn definitions(&mut self, is_left_out: &dyn Fn(&str) -> bool) -> Result<Definitions, Error> {
+        Definitions::read(self, is_left_out)
+    }
+
+    fn shape(
+        &mut self,
+        table: &str,
+        _by_place: bool,
+    ) -> Result<Result<Shape, &'static str>, Error> {
+        shape_of(self, table).map(Ok)
+    }
+
+    fn all_rows(&mut self, shape: &Shape, emit: &mut Emit<'_>) -> Result<(), Error> {
+        all_rows(self, shape, emit)
+    }
+
+    fn rows(
+        a: &mut Self,
+        b: &mut Self,
+        comparison: &Comparison<'_>,
+        emit: &mut Emit<'_>,
+    ) -> Result<Option<&'static str>, Error> {
+        let shape = comparison.shape;
+        if shape.identity == Identity::WithoutRowid && encoding(a)? != encoding(b)? {
+            let why = "has no rowids, and the files have different text encodings";
+            return Err(Error::Table { table: shape.head.table.clone(), why });
+        }
+        comparison.run(a, b, emit).map(|()| None)
+    }
+
+    fn numbers(a: &mut Self, b: &mut Self) -> Result<Vec<SchemaChange>, Error> {
+        numbers(a, b)
+    }
+
+    fn sequences(&mut self) -> Result<BTreeMap<String, i64>, Error> {
+        sequences(self)
+    }
+}
+
 /// Runs `work` within a transaction for reading: the open one, or one of its own.
 pub(crate) fn in_snapshot<T>(
     connection: &mut Connection,
@@ -68,9 +139,9 @@ pub(crate) fn in_snapshot<T>(
     Ok(done)
 }
 
-fn in_snapshots(
-    a: &mut Connection,
-    b: &mut Connection,
+pub(crate) fn in_snapshots<F: File>(
+    a: &mut F,
+    b: &mut F,
     options: &DiffOptions<'_>,
     sink: &mut dyn Sink,
 ) -> Result<Vec<LeftOut>, Error> {
@@ -80,8 +151,8 @@ fn in_snapshots(
     };
     let is_left_out =
         |table: &str| !wanted(table) || options.is_left_out.is_some_and(|is| is(table));
-    let old = Definitions::read(a, &is_left_out)?;
-    let new = Definitions::read(b, &is_left_out)?;
+    let old = a.definitions(&is_left_out)?;
+    let new = b.definitions(&is_left_out)?;
     for table in &options.tables {
         if old.find("table", table).is_none() && new.find("table", table).is_none() {
             return Err(Error::Table { table: table.clone(), why: "is in neither file" });
@@ -101,7 +172,7 @@ fn in_snapshots(
     }
     rows.silenced.iter().try_for_each(|step| sink.schema(step))?;
     if takes_definitions && options.tables.is_empty() {
-        numbers(a, b)?.iter().try_for_each(|step| sink.schema(step))?;
+        F::numbers(a, b)?.iter().try_for_each(|step| sink.schema(step))?;
     }
     if !options.skips_rows {
         rows.compare_sequences(a, b, sink)?;
@@ -124,12 +195,7 @@ struct RowsOf {
 }
 
 impl RowsOf {
-    fn compare(
-        &mut self,
-        a: &mut Connection,
-        b: &mut Connection,
-        sink: &mut dyn Sink,
-    ) -> Result<(), Error> {
+    fn compare<F: File>(&mut self, a: &mut F, b: &mut F, sink: &mut dyn Sink) -> Result<(), Error> {
         let tables: Vec<Object> = self.new.tables().cloned().collect();
         for object in &tables {
             if self.new.is_shadow(&object.name) || self.old.is_shadow(&object.name) {
@@ -156,15 +222,22 @@ impl RowsOf {
         self.left_out.push(LeftOut { table: table.to_owned(), why });
     }
 
-    fn compare_table(
+    fn compare_table<F: File>(
         &mut self,
-        a: &mut Connection,
-        b: &mut Connection,
+        a: &mut F,
+        b: &mut F,
         table: &str,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         let is_made = self.steps.made.contains(&table.to_ascii_lowercase());
-        let shape = shape_of(b, table)?;
+        let by_place = sink.is_by_place();
+        let shape = match b.shape(table, by_place)? {
+            Ok(shape) => shape,
+            Err(why) => {
+                self.leave_out(table, why);
+                return Ok(());
+            }
+        };
         let in_stages = sink.is_script();
         if in_stages && shape.identity == Identity::Rowid && shape.rowid_name.is_none() {
             self.leave_out(table, "has no primary key, and its columns hide the rowid");
@@ -177,7 +250,7 @@ impl RowsOf {
             sink.row(row)
         };
         if is_made && self.takes_definitions {
-            return all_rows(b, &shape, &mut emit);
+            return b.all_rows(&shape, &mut emit);
         }
         if is_made {
             if self.old.find("table", table).is_none() {
@@ -185,29 +258,30 @@ impl RowsOf {
                 return Ok(());
             }
             // Rows of another definition compare where columns and key are the same.
-            if shape_of(a, table)? != shape || shape.identity == Identity::WithoutRowid {
+            if a.shape(table, by_place)? != Ok(shape.clone())
+                || shape.identity == Identity::WithoutRowid
+            {
                 self.leave_out(table, "has another definition in the first file");
                 return Ok(());
             }
         }
-        let has_one_encoding = encoding(a)? == encoding(b)?;
-        if !has_one_encoding && shape.identity == Identity::WithoutRowid {
-            let why = "has no rowids, and the files have different text encodings";
-            return Err(Error::Table { table: table.to_owned(), why });
-        }
         let has_same_definition = !is_made;
-        Comparison { shape: &shape, has_same_definition, in_stages }.run(a, b, &mut emit)
+        let comparison = Comparison { shape: &shape, has_same_definition, in_stages };
+        if let Some(why) = F::rows(a, b, &comparison, &mut emit)? {
+            self.leave_out(table, why);
+        }
+        Ok(())
     }
 
     /// Counters of `AUTOINCREMENT`: different ones, and in scripts the ones moved by rows of the
     /// script.
-    fn compare_sequences(
+    fn compare_sequences<F: File>(
         &self,
-        a: &mut Connection,
-        b: &mut Connection,
+        a: &mut F,
+        b: &mut F,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
-        let (before, after) = (sequences(a)?, sequences(b)?);
+        let (before, after) = (a.sequences()?, b.sequences()?);
         for table in before.keys().chain(after.keys()).collect::<BTreeSet<_>>() {
             let value = after.get(table).copied();
             let is_made = self.steps.made.contains(&table.to_ascii_lowercase());

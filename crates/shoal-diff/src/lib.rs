@@ -1,7 +1,7 @@
 //! Differences between two SQLite files, as things to send and apply.
 //!
 //! [`diff`] walks over two files at once, skips pages with equal bytes, and tells a [`Sink`] of the
-//! rows: [`SqlText`] writes SQL, [`JsonLines`] a JSON object a line, [`Changes`] the bytes of
+//! rows, [`diff_narrowed`] of what a principal sees of them: [`SqlText`] writes SQL, [`JsonLines`] a JSON object a line, [`Changes`] the bytes of
 //! SQLite's session extension. A changeset is read by [`Reader`], applied by [`apply`] with a
 //! handler for conflicts, inverted, joined to another, rebased; [`Recorder`] makes one of a
 //! connection's changes. [`merge`] joins two descendants of one file, cell by cell. Documents are
@@ -19,6 +19,7 @@ mod invert;
 mod json;
 pub mod literal;
 mod merge;
+mod narrowed;
 mod rebase;
 mod record;
 mod schema;
@@ -34,6 +35,7 @@ pub use error::Error;
 pub use invert::invert;
 pub use json::JsonLines;
 pub use merge::{CellConflict, MergeOptions, Merged, merge};
+pub use narrowed::diff_narrowed;
 pub use rebase::rebase;
 pub use record::Recorder;
 pub use schema::SchemaChange;

@@ -72,7 +72,7 @@ impl Object {
 pub(crate) struct Definitions {
     pub(crate) objects: Vec<Object>,
     /// The names of shadow tables, in lower case.
-    shadows: BTreeSet<String>,
+    pub(crate) shadows: BTreeSet<String>,
 }
 
 impl Definitions {

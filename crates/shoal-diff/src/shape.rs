@@ -1,6 +1,6 @@
 //! A table as differences see one: the columns told of, and the identity of rows.
 
-use shoal_sql::{RowWalk, Table, Value, ValueRef};
+use shoal_sql::{RowWalk, Table, Value, ValueRef, VisibleTable};
 
 use crate::Error;
 use crate::changeset::Head;
@@ -80,6 +80,45 @@ impl Shape {
             shape.unique.push(is_unique || of_expressions);
         }
         shape
+    }
+
+    /// The shape of a table under rules; `None` where neither its rowid nor its whole primary key
+    /// is visible.
+    pub(crate) fn visible(table: &VisibleTable) -> Option<Shape> {
+        let keys = &table.keys;
+        let is = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
+        let place_of = |column: &str| keys.primary_key.iter().position(|key| is(key, column));
+        let alias = keys.rowid.as_deref();
+        let alias = alias.filter(|rowid| table.columns.iter().any(|column| is(column, rowid)));
+        let identity = match (alias, keys.primary_key.is_empty(), &keys.rowid) {
+            (Some(_), ..) => Identity::RowidColumn,
+            (None, false, Some(_)) => Identity::Key,
+            (None, false, None) => Identity::WithoutRowid,
+            (None, true, Some(_)) => Identity::Rowid,
+            (None, true, None) => return None,
+        };
+        let free = |name: &&str| !table.columns.iter().any(|column| is(column, name));
+        let names = ["_rowid_", "rowid", "oid"];
+        let rowid_name = names.into_iter().find(free).filter(|_| keys.rowid.is_some());
+        let mut head = Head { table: table.name.clone(), keys: Vec::new() };
+        let mut columns = Vec::new();
+        if identity == Identity::Rowid {
+            head.keys.push(1);
+            columns.push("_rowid_".to_owned());
+        }
+        for column in &table.columns {
+            let key = match alias {
+                Some(alias) => u8::from(is(alias, column)),
+                None => {
+                    place_of(column).map_or(0, |place| u8::try_from(place + 1).unwrap_or(u8::MAX))
+                }
+            };
+            head.keys.push(key);
+            columns.push(column.clone());
+        }
+        // Rows are read by queries, and no constraint of the file is part of what is seen.
+        let (sources, unique) = (Vec::new(), vec![false; columns.len()]);
+        Some(Shape { head, columns, identity, rowid_name, sources, unique })
     }
 
     /// True where an update may collide with a row of a later change.

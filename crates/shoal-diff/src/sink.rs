@@ -41,6 +41,12 @@ pub trait Sink {
         false
     }
 
+    /// True where columns are told by their places in the whole table: a table of which rules hide
+    /// a part is refused.
+    fn is_by_place(&self) -> bool {
+        false
+    }
+
     /// True where tables present in one file alone, or defined differently, are told of.
     fn takes_definitions(&self) -> bool {
         true
@@ -87,6 +93,10 @@ impl Changes {
 }
 
 impl Sink for Changes {
+    fn is_by_place(&self) -> bool {
+        true
+    }
+
     fn takes_definitions(&self) -> bool {
         false
     }

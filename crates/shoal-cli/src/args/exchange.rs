@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::rules::AsPrincipal;
+
 /// `shoal diff`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
@@ -13,8 +15,13 @@ changeset and patchset are the bytes of SQLite's session extension: shoal apply 
 does sqlite3changeset_apply. Tables of documents, and projections of them, are left out: shoal doc \
 diff compares documents. Pages with equal bytes are passed over.
 
+With --as both files are what a principal sees of them by the rules: hidden rows and columns make no \
+difference, the script is for what shoal dump --as gives of A, and a changeset or patchset takes \
+tables with all columns visible, none masked or generated.
+
 Examples:
   shoal diff old.db new.db
+  shoal diff old.db new.db --as ada --rules rules.json
   shoal diff old.db new.db --format summary
   shoal diff old.db new.db --format changeset -o changes.bin && shoal apply old.db changes.bin")]
 pub(crate) struct DiffDatabasesArgs {
@@ -42,6 +49,8 @@ pub(crate) struct DiffDatabasesArgs {
     /// Write to this file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) by: AsPrincipal,
 }
 
 /// The form of differences.

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::rules::AsPrincipal;
+
 /// `shoal import`.
 #[derive(Debug, Args)]
 #[command(override_usage = "shoal import [OPTIONS] FILE... DB [TABLE]")]
@@ -114,10 +116,11 @@ A file is replaced when all rows are written, and not before; a name that ends i
 compressed. In JSON, blobs are lower-case hexadecimal. Parquet and Arrow take a build with --features \
 columnar: their columns have one type each, so the rows are looked at once before they are written. \
 A column of integers and reals is one of reals, of texts and numbers one of texts, and with any \
-blob one of binary.
+blob one of binary. With --as the rows and columns are those that a principal sees.
 
 Examples:
   shoal export app.db people -o people.csv
+  shoal export app.db people --as ada --rules rules.json
   shoal export app.db --query 'SELECT name, born FROM people' --format ndjson
   shoal export app.db people -o people.sql.gz")]
 pub(crate) struct ExportArgs {
@@ -136,6 +139,8 @@ pub(crate) struct ExportArgs {
     /// The form of the output [default: by the file's name, or else csv]
     #[arg(long, value_enum)]
     pub(crate) format: Option<OutputFormat>,
+    #[command(flatten)]
+    pub(crate) by: AsPrincipal,
 }
 
 /// The forms of output.

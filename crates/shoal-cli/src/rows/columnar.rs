@@ -22,7 +22,7 @@ pub(crate) enum Columnar {
 /// Refuses: the form is left out of the build.
 #[cfg(not(feature = "columnar"))]
 pub(crate) fn export(
-    _: &mut shoal_sql::Connection,
+    _: &mut dyn crate::query::Reads,
     _: &str,
     _: &str,
     kind: Columnar,

@@ -7,7 +7,6 @@ use std::io::{self, BufRead, Write};
 use std::path::Path;
 
 use shoal::Access;
-use shoal_server::rules::Rules;
 use shoal_sql::{Error, Narrowed, Statements, ValueRef};
 
 use super::interrupt::Running;
@@ -21,6 +20,7 @@ use crate::open;
 use crate::out;
 use crate::rows::RowPrinter;
 use crate::rows::style::Style;
+use crate::rules;
 
 struct Session {
     narrowed: Narrowed,
@@ -37,26 +37,15 @@ struct Session {
 ///
 /// # Errors
 /// Rules that cannot be read, or do not fit the tables; statements that failed, already reported.
-pub(crate) fn run(
-    args: &SqlArgs,
-    (principal, rules): (&str, &Path),
-    format: RowFormat,
-) -> Result<(), Failure> {
-    let at = |why: String| Failure::at(rules.display(), why);
-    let entitlement =
-        Rules::read(rules).and_then(|rules| rules.entitlement(principal)).map_err(at)?;
-    let entitlement =
-        entitlement.ok_or_else(|| at(format!("nothing is granted to {principal}")))?;
+pub(crate) fn run(args: &SqlArgs, by: (&str, &Path), format: RowFormat) -> Result<(), Failure> {
+    let entitlement = rules::entitlement(by)?;
     let writes = entitlement.writes() && !args.read_only;
     let (entitlement, access) = match writes {
         true => (entitlement, Access::ReadWrite),
         false => (entitlement.read_only(), Access::ReadOnly),
     };
     let connection = open::connection(&args.file, access)?;
-    let narrowed = connection.narrowed(entitlement).map_err(|error| match error {
-        Error::Meaning { message, .. } => at(message),
-        other => open::about(&args.file, &other),
-    })?;
+    let narrowed = rules::narrowed(connection, &args.file, (entitlement, by.1))?;
     let mut session = Session {
         narrowed,
         params: Params::parse(&args.params)?,

@@ -2,7 +2,10 @@
 
 use std::io::Write;
 
-use shoal_diff::{Changes, DiffOptions, Form, JsonLines, LeftOut, Sink, SqlText, Summary, diff};
+use shoal_diff::{
+    Changes, DiffOptions, Form, JsonLines, LeftOut, Sink, SqlText, Summary, diff, diff_narrowed,
+};
+use shoal_sql::Narrowed;
 use shoal_store::Access;
 
 use crate::args::exchange::{DiffDatabasesArgs, DiffFormat};
@@ -10,6 +13,8 @@ use crate::exchange::DocumentTables;
 use crate::failure::Failure;
 use crate::open;
 use crate::out;
+use crate::query::{rows, text};
+use crate::rules;
 
 pub(crate) fn run(args: &DiffDatabasesArgs) -> Result<(), Failure> {
     match &args.output {
@@ -33,7 +38,37 @@ fn write(args: &DiffDatabasesArgs, out: &mut impl Write) -> Result<(), Failure> 
         skips_definitions: args.rows,
         is_left_out: Some(&is_left_out),
     };
-    let mut compare = |sink: &mut dyn Sink| diff(&mut a, &mut b, &options, sink);
+    let Some(by) = args.by.given() else {
+        differences(args, out, &mut |sink| diff(&mut a, &mut b, &options, sink))?;
+        let heads = |path| {
+            let mut database = open::database(path, Access::ReadOnly)?;
+            let found = database.documents().map_err(|error| open::about(path, &error))?;
+            let named = found.into_iter().map(|it| (it.name, format!("{:?}", it.heads)));
+            Ok::<Vec<(String, String)>, Failure>(named.collect())
+        };
+        note_documents(&heads(&args.a)?, &heads(&args.b)?);
+        return Ok(());
+    };
+    let entitlement = rules::entitlement(by)?.read_only();
+    let mut a = rules::narrowed(a, &args.a, (entitlement.clone(), by.1))?;
+    let mut b = rules::narrowed(b, &args.b, (entitlement, by.1))?;
+    differences(args, out, &mut |sink| diff_narrowed(&mut a, &mut b, &options, sink))?;
+    // Where documents are not granted there are none.
+    let heads = |file: &mut Narrowed| {
+        let found = rows(file, "SELECT name, heads FROM documents ORDER BY name", &[]);
+        let found = found.unwrap_or_default();
+        found.iter().map(|row| (text(&row[0]), text(&row[1]))).collect::<Vec<_>>()
+    };
+    note_documents(&heads(&mut a), &heads(&mut b));
+    Ok(())
+}
+
+/// Writes the differences that `compare` tells of.
+fn differences(
+    args: &DiffDatabasesArgs,
+    out: &mut impl Write,
+    compare: &mut Compare<'_>,
+) -> Result<(), Failure> {
     let left_out = match args.format {
         DiffFormat::Sql => {
             let mut text = SqlText::new(&mut *out);
@@ -42,8 +77,8 @@ fn write(args: &DiffDatabasesArgs, out: &mut impl Write) -> Result<(), Failure> 
             left_out
         }
         DiffFormat::Ndjson => compare(&mut JsonLines::new(&mut *out))?,
-        DiffFormat::Changeset => changes(args, Form::Changeset, out, &mut compare)?,
-        DiffFormat::Patchset => changes(args, Form::Patchset, out, &mut compare)?,
+        DiffFormat::Changeset => changes(args, Form::Changeset, out, compare)?,
+        DiffFormat::Patchset => changes(args, Form::Patchset, out, compare)?,
         DiffFormat::Summary => {
             let mut summary = Summary::default();
             let left_out = compare(&mut summary)?;
@@ -54,7 +89,7 @@ fn write(args: &DiffDatabasesArgs, out: &mut impl Write) -> Result<(), Failure> 
     for LeftOut { table, why } in left_out {
         out::note(format_args!("left out: table {table} {why}"));
     }
-    note_documents(args)
+    Ok(())
 }
 
 /// Tells a sink of all differences.
@@ -94,13 +129,7 @@ fn print(summary: &Summary, out: &mut impl Write) -> Result<(), Failure> {
 }
 
 /// Notes differing documents: documents are no rows.
-fn note_documents(args: &DiffDatabasesArgs) -> Result<(), Failure> {
-    let heads = |path| {
-        let mut database = open::database(path, Access::ReadOnly)?;
-        let documents = database.documents().map_err(|error| open::about(path, &error))?;
-        Ok::<_, Failure>(documents.into_iter().map(|it| (it.name, it.heads)).collect::<Vec<_>>())
-    };
-    let (a, b) = (heads(&args.a)?, heads(&args.b)?);
+fn note_documents(a: &[(String, String)], b: &[(String, String)]) {
     let differing = a.iter().filter(|it| !b.contains(it)).map(|(name, _)| name);
     let new = b.iter().filter(|(name, _)| !a.iter().any(|(known, _)| known == name));
     let names: Vec<&str> = differing.chain(new.map(|(name, _)| name)).map(String::as_str).collect();
@@ -108,5 +137,4 @@ fn note_documents(args: &DiffDatabasesArgs) -> Result<(), Failure> {
         let shown = names[..names.len().min(5)].join(", ");
         out::note(format_args!("{} documents differ: {shown}; see shoal doc diff", names.len()));
     }
-    Ok(())
 }

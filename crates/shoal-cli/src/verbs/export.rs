@@ -5,25 +5,25 @@ use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use shoal_sql::{Connection, Error, Statement, ValueRef};
-use shoal_store::Access;
+use shoal_sql::{Error, Statement, ValueRef};
 
 use crate::args::transfer::{ExportArgs, OutputFormat};
 use crate::dump::{Wanted, dump};
 use crate::failure::Failure;
-use crate::open;
 use crate::out;
+use crate::query::Reads;
 use crate::replace::replace;
 use crate::rows::columnar::{self, Columnar};
 use crate::rows::literal::{literal_on_a_line, quoted};
 use crate::rows::{json, separated_names, separated_row};
+use crate::rules;
 
 pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     let format = args
         .format
         .or_else(|| args.output.as_deref().and_then(by_name))
         .unwrap_or(OutputFormat::Csv);
-    let mut connection = open::connection(&args.database, Access::ReadOnly)?;
+    let mut connection = rules::reading(&args.database, &args.by)?;
     let columnar = match format {
         OutputFormat::Parquet => Some(Columnar::Parquet),
         OutputFormat::Arrow => Some(Columnar::Arrow),
@@ -31,30 +31,30 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         _ => None,
     };
     if let Some(kind) = columnar {
-        return export_columns(&mut connection, args, kind);
+        return export_columns(&mut *connection, args, kind);
     }
     match args.output.as_deref().filter(|path| *path != Path::new("-")) {
         None => {
             let mut out = out::stdout();
-            export(&mut connection, args, format, &mut out)?;
+            export(&mut *connection, args, format, &mut out)?;
             Ok(out.flush()?)
         }
         Some(path) if path.extension().is_some_and(|extension| extension == "gz") => {
             replace(path, |file| {
                 let mut gzip = GzEncoder::new(file, Compression::default());
-                export(&mut connection, args, format, &mut gzip)?;
+                export(&mut *connection, args, format, &mut gzip)?;
                 let ended = gzip.finish();
                 ended.map(|_| ()).map_err(|error| Failure::at(path.display(), error))
             })
         }
-        Some(path) => replace(path, |file| export(&mut connection, args, format, file)),
+        Some(path) => replace(path, |file| export(&mut *connection, args, format, file)),
     }
 }
 
 /// Parquet or Arrow. Rows are looked at for the types of their columns, then written, in one read
 /// transaction.
 fn export_columns(
-    connection: &mut Connection,
+    connection: &mut dyn Reads,
     args: &ExportArgs,
     kind: Columnar,
 ) -> Result<(), Failure> {
@@ -83,7 +83,7 @@ fn sql(args: &ExportArgs) -> Result<String, Failure> {
 }
 
 /// A statement that gives rows and writes nothing.
-fn checked(connection: &mut Connection, sql: &str) -> Result<Result<Statement, Failure>, Error> {
+fn checked(connection: &mut dyn Reads, sql: &str) -> Result<Result<Statement, Failure>, Error> {
     let statement = connection.prepare(sql)?;
     Ok(match statement.is_read_only() && statement.column_count() > 0 {
         true => Ok(statement),
@@ -108,7 +108,7 @@ fn by_name(path: &Path) -> Option<OutputFormat> {
 }
 
 fn export(
-    connection: &mut Connection,
+    connection: &mut dyn Reads,
     args: &ExportArgs,
     format: OutputFormat,
     mut out: &mut dyn Write,

@@ -14,6 +14,7 @@ mod keep;
 mod ledger;
 mod mcp;
 mod mine;
+mod narrowed_files;
 mod password;
 #[cfg(feature = "nats")]
 mod relays;

@@ -10,11 +10,10 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 use shoal_arrow::{BatchBuilder, Fit, Seen, distinct_names};
-use shoal_sql::Connection;
-use shoal_store::Mode;
 
 use super::Columnar;
 use crate::failure::Failure;
+use crate::query::{Reads, run};
 
 /// Bytes of a row group of Parquet, held in memory until the group is written.
 const GROUP_BYTES: usize = 64 << 20;
@@ -25,21 +24,21 @@ const GROUP_BYTES: usize = 64 << 20;
 /// The query's; those of writing; rows that differ when they are read a second time, as those of
 /// `random()` do.
 pub(crate) fn export(
-    connection: &mut Connection,
+    connection: &mut dyn Reads,
     place: &str,
     sql: &str,
     kind: Columnar,
     out: &mut (impl Write + Send),
 ) -> Result<(), Failure> {
     let failed = |error: shoal_sql::Error| Failure::at(place, error);
-    connection.begin(Mode::Read).map_err(failed)?;
+    run(connection, "BEGIN").map_err(failed)?;
     let written = write(connection, place, sql, kind, out);
-    let ended = connection.rollback().map_err(failed);
+    let ended = run(connection, "ROLLBACK").map_err(failed);
     written.and(ended)
 }
 
 fn write(
-    connection: &mut Connection,
+    connection: &mut dyn Reads,
     place: &str,
     sql: &str,
     kind: Columnar,
