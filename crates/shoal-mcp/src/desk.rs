@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 
 use shoal::Environment;
 use shoal_server::rules::RuleFile;
-use shoal_server::{AnswerThread, NotNarrowed};
+use shoal_server::{AnswerThread, Guard, NotNarrowed};
 use shoal_sql::Interrupter;
 
-use crate::guard::Guard;
-use crate::opening::{Opened, Opening};
+use crate::opening::{Opened, Opening, WAYS};
 use crate::refusal::Refusal;
 use crate::seen::{self, Seen};
 use crate::{AnswerLimits, Error, Options};
@@ -182,7 +181,7 @@ impl Desk {
     /// # Errors
     /// [`Error::Database`], [`Error::Rules`], [`Error::Io`].
     pub(crate) async fn open(options: Options) -> Result<Desk, Error> {
-        let guard = Guard::default();
+        let guard = Guard::new(WAYS);
         let (environment, is_writable) = (options.environment.clone(), options.is_writable);
         let mut limits = options.limits;
         limits.bytes = limits.bytes.max(AnswerLimits::BYTES_MIN);

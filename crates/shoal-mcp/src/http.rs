@@ -12,8 +12,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use shoal_server::{Credential, Fault, SharePolicy, Verdict, Visit};
-use subtle::ConstantTimeEq;
+use shoal_server::{Bearers, NotAdmitted, SharePolicy, Unguarded};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -50,19 +49,15 @@ impl HttpOptions {
     /// # Errors
     /// [`Error::Open`], [`Error::Principals`].
     pub(crate) fn check(&self, options: &Options) -> Result<(), Error> {
-        let is_open = self.token.is_none() && self.policy.is_none();
-        if is_open && !self.listen.ip().is_loopback() {
-            return Err(Error::Open(self.listen));
-        }
         let principal = options.rules.as_ref().map(|rules| rules.principal.is_some());
-        match (&self.policy, &self.token, principal) {
-            (Some(_), Some(_), _) => Err("requests have one token, for all or of each principal"),
-            (Some(_), None, None) => Err("principals of tokens need rules"),
-            (Some(_), None, Some(true)) => Err("principals come from tokens, or one is named"),
-            (None, _, Some(false)) => Err("rules need a principal, or tokens that name theirs"),
-            _ => Ok(()),
-        }
-        .map_err(Error::Principals)
+        self.bearers().check(self.listen, principal).map_err(|error| match error {
+            Unguarded::Open(listen) => Error::Open(listen),
+            Unguarded::Principals(why) => Error::Principals(why),
+        })
+    }
+
+    fn bearers(&self) -> Bearers {
+        Bearers { token: self.token.clone(), policy: self.policy.clone() }
     }
 }
 
@@ -92,8 +87,7 @@ impl HttpServer {
 
 /// The judge of requests.
 struct Gate {
-    token: Option<String>,
-    policy: Option<Arc<dyn SharePolicy>>,
+    bearers: Bearers,
     sessions: Arc<LocalSessionManager>,
     /// The principal who began a session, by the session's name: events of a session can be read
     /// again by its name, and answers are among them.
@@ -109,6 +103,7 @@ pub(crate) async fn start(
     options: HttpOptions,
     longest: usize,
 ) -> Result<HttpServer, Error> {
+    let bearers = options.bearers();
     let listener = TcpListener::bind(options.listen).await?;
     let address = listener.local_addr()?;
     let mut config = StreamableHttpServerConfig::default()
@@ -129,12 +124,7 @@ pub(crate) async fn start(
     let handler = Handler { desk };
     let service =
         StreamableHttpService::new(move || Ok(handler.clone()), Arc::clone(&sessions), config);
-    let gate = Arc::new(Gate {
-        token: options.token,
-        policy: options.policy,
-        sessions,
-        owners: Mutex::default(),
-    });
+    let gate = Arc::new(Gate { bearers, sessions, owners: Mutex::default() });
     let router = Router::new()
         .route_service("/mcp", service)
         .fallback(|| async { refusal(StatusCode::NOT_FOUND, "the path of this server is /mcp") })
@@ -164,39 +154,11 @@ impl Gate {
         request: &Request,
         from: SocketAddr,
     ) -> Result<Option<Principal>, Box<Response>> {
-        if let Some(policy) = &self.policy {
-            let token = bearer(request).and_then(|token| std::str::from_utf8(token).ok());
-            let visit = Visit {
-                credential: token.map(|token| Credential::Token(token.to_owned())),
-                origin: None,
-                address: from.ip(),
-            };
-            // A look at the file of tokens: one revoked before the request is not let in.
-            policy.version();
-            return match policy.admit(&visit) {
-                Ok(Verdict { principal: Some(principal), .. }) => {
-                    Ok(Some(Principal(Arc::from(principal))))
-                }
-                Ok(_) => Err(Box::new(refusal(
-                    StatusCode::FORBIDDEN,
-                    "the token names no principal: shoal token new --as NAME makes one that does",
-                ))),
-                Err(fault) => {
-                    let why = match fault {
-                        Fault::NoToken => "a token is missing".to_owned(),
-                        fault => fault.to_string(),
-                    };
-                    let why = format!("{why}: Authorization: Bearer TOKEN");
-                    Err(Box::new(unauthorized(&why)))
-                }
-            };
-        }
-        let Some(token) = &self.token else { return Ok(None) };
-        match bearer(request).is_some_and(|given| bool::from(given.ct_eq(token.as_bytes()))) {
-            true => Ok(None),
-            false => {
-                let why = "a token is missing or another: Authorization: Bearer TOKEN";
-                Err(Box::new(unauthorized(why)))
+        match self.bearers.judge(bearer(request), from.ip()) {
+            Ok(principal) => Ok(principal.map(|principal| Principal(Arc::from(principal)))),
+            Err(NotAdmitted::NoToken(why)) => Err(Box::new(unauthorized(&why))),
+            Err(NotAdmitted::NoPrincipal(why)) => {
+                Err(Box::new(refusal(StatusCode::FORBIDDEN, why)))
             }
         }
     }

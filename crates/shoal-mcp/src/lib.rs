@@ -3,9 +3,9 @@
 //! The protocol is the official SDK's, `rmcp`: `handler` is the service driven by the SDK, `http`
 //! checks a request before the SDK. Each call of a tool becomes a question to one thread
 //! with the database (`desk`), and is bounded there: in time, rows and bytes, and by a cancellation
-//! of the client. `opening` alone opens the database, and `guard` alone decides on statements to
-//! the whole of it. Tools read through `seen`: everything, or the grants of a principal. The tools
-//! lie under `tools`, the paging of their rows in `page`.
+//! of the client. `opening` alone opens the database, and the `Guard` of `shoal-server` alone
+//! decides on statements to the whole of it. Tools read through `seen`: everything, or the grants
+//! of a principal. The tools lie under `tools`, the paging of their rows in `page`.
 //!
 //! Refusals are sentences for the model behind the call, with a way to repair the call (`refusal`).
 
@@ -13,7 +13,6 @@
 
 mod cell;
 mod desk;
-mod guard;
 mod handler;
 mod http;
 mod instructions;

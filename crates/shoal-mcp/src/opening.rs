@@ -2,12 +2,17 @@
 
 use shoal::{Access, Database};
 use shoal_server::rules::RuleFile;
-use shoal_server::{NotNarrowed, Principals};
+use shoal_server::{Guard, NotNarrowed, Principals, Ways};
 
-use crate::guard::Guard;
 use crate::refusal::Refusal;
 use crate::seen::Seen;
 use crate::{AnswerLimits, Options};
+
+/// The ways on from refusals, for the model behind a call.
+pub(crate) const WAYS: Ways = Ways {
+    to_write: "Whoever started it can let it write with shoal mcp --write",
+    to_transact: "Several statements between semicolons in one call are one transaction",
+};
 
 /// A way to open the database, again after a fault.
 pub(crate) struct Opening {

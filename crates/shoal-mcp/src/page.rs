@@ -66,7 +66,7 @@ pub(crate) fn prepare(
 /// The refusal for the failure of a statement.
 pub(crate) fn explained(work: &mut Work<'_>, error: &shoal_sql::Error, sql: &str) -> Refusal {
     if let Some(refusal) = work.desk.guard.refusal(error) {
-        return refusal;
+        return Refusal(refusal);
     }
     Refusal::of_statement(error, sql, &mut work.seen)
 }

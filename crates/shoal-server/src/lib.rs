@@ -23,12 +23,14 @@
 
 mod accept;
 mod admission;
+mod bearers;
 mod client;
 mod database_thread;
 mod dial;
 mod doorman;
 mod engine;
 pub mod folder;
+mod guard;
 mod http;
 mod metrics;
 pub mod pair;
@@ -46,8 +48,10 @@ mod upgrade;
 mod wire;
 
 pub use admission::{AdmissionOptions, Keys, Unpaid};
+pub use bearers::{Bearers, NotAdmitted, Unguarded};
 pub use client::{Client, ClientNews, ClientOptions};
 pub use database_thread::{AnswerThread, Unanswered};
+pub use guard::{Guard, Ways};
 pub use policy::{Asking, Credential, Hook, Open, SharePolicy, TokenFile, Verdict, Visit};
 pub use principals::{NotNarrowed, Principals};
 pub use relay::{RelayNews, RelayOptions};

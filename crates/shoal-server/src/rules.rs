@@ -166,7 +166,7 @@ impl Rules {
     }
 
     /// The names with rules of their own, `*` among them where there are rules for everybody.
-    pub(crate) fn principals(&self) -> impl Iterator<Item = &str> {
+    pub fn principals(&self) -> impl Iterator<Item = &str> {
         self.principals.0.keys().map(String::as_str)
     }
 
@@ -243,7 +243,7 @@ impl RuleFile {
 
     /// The rules, and true where they may be others than before. A file that cannot be read any
     /// more grants nothing: rules that were taken back must not go on.
-    pub(crate) fn current(&mut self) -> (&Rules, bool) {
+    pub fn current(&mut self) -> (&Rules, bool) {
         let now = stamp(&self.path);
         let has_changed = now.is_none() || now != self.seen;
         if has_changed {

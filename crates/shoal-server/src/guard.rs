@@ -1,18 +1,26 @@
-//! Statements let in: reading ones, and where writing is on those writing to this file.
+//! Statements let in at a door to one file: reading ones, and where writing is on those writing to
+//! this file.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use shoal_sql::{Access, Authorization, Connection};
 
-use crate::refusal::Refusal;
+/// Ways on from refusals at one door, told with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ways {
+    /// Behind a refused change.
+    pub to_write: &'static str,
+    /// Behind a refused beginning or end of a transaction.
+    pub to_transact: &'static str,
+}
 
 /// The guard of one connection, shared with whoever explains its refusals.
-#[derive(Clone, Default)]
-pub(crate) struct Guard(Arc<Shared>);
+#[derive(Clone)]
+pub struct Guard(Arc<Shared>);
 
-#[derive(Default)]
 struct Shared {
+    ways: Ways,
     /// The sentence of the last refusal.
     words: Mutex<Option<String>>,
     /// True while this server's own work runs, which may begin and end savepoints.
@@ -20,17 +28,23 @@ struct Shared {
 }
 
 impl Guard {
+    /// A guard that tells these ways on.
+    pub fn new(ways: Ways) -> Guard {
+        let (words, is_own_work) = (Mutex::default(), AtomicBool::new(false));
+        Guard(Arc::new(Shared { ways, words, is_own_work }))
+    }
+
     /// The refusal of a statement as a sentence, in the place of "not authorized".
-    pub(crate) fn refusal(&self, error: &shoal_sql::Error) -> Option<Refusal> {
+    pub fn refusal(&self, error: &shoal_sql::Error) -> Option<String> {
         let words = self.words().take();
         match error {
-            shoal_sql::Error::Denied { .. } => words.map(Refusal),
+            shoal_sql::Error::Denied { .. } => words,
             _ => None,
         }
     }
 
     /// Runs work of this server's own, whose statements may begin and end savepoints.
-    pub(crate) fn own_work<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub fn own_work<T>(&self, work: impl FnOnce() -> T) -> T {
         self.0.is_own_work.store(true, Ordering::Relaxed);
         let done = work();
         self.0.is_own_work.store(false, Ordering::Relaxed);
@@ -38,13 +52,13 @@ impl Guard {
     }
 
     /// Asks the guard about every statement prepared by a connection from now on.
-    pub(crate) fn watch(&self, connection: &mut Connection, is_writable: bool) {
+    pub fn watch(&self, connection: &mut Connection, is_writable: bool) {
         // A question ended by a panic left its mark.
         self.0.is_own_work.store(false, Ordering::Relaxed);
         let guard = self.clone();
         connection.set_authorizer(Some(Box::new(move |access| {
             let is_own = guard.0.is_own_work.load(Ordering::Relaxed);
-            match refused(access, is_writable) {
+            match refused(access, is_writable, guard.0.ways) {
                 None => Authorization::Allow,
                 Some(_) if is_own && matches!(access, Access::Transaction { .. }) => {
                     Authorization::Allow
@@ -103,13 +117,9 @@ const WRITABLE: [&str; 4] =
     ["application_id", "foreign_keys", "recursive_triggers", "user_version"];
 
 /// The refusal of an access; `None` where access is given.
-fn refused(access: &Access<'_>, is_writable: bool) -> Option<String> {
-    let read_only = |what: &str| {
-        Some(format!(
-            "{what} is refused: this server only reads. Whoever started it can let it write with \
-             shoal mcp --write"
-        ))
-    };
+fn refused(access: &Access<'_>, is_writable: bool, ways: Ways) -> Option<String> {
+    let read_only =
+        |what: &str| Some(format!("{what} is refused: this server only reads. {}", ways.to_write));
     match access {
         Access::Select | Access::Read { .. } | Access::Function { .. } => None,
         Access::Insert { table, .. } if !is_writable => read_only(&format!("INSERT into {table}")),
@@ -140,8 +150,8 @@ fn refused(access: &Access<'_>, is_writable: bool) -> Option<String> {
              it can do so with shoal sql"
         )),
         Access::Transaction { what } => Some(format!(
-            "{what} is refused: every call is a transaction of its own. Several statements between \
-             semicolons in one call are one transaction"
+            "{what} is refused: every call is a transaction of its own. {}",
+            ways.to_transact
         )),
         _ => Some("the statement is of a kind that this server does not know".to_owned()),
     }
