@@ -2,6 +2,7 @@
 
 pub(crate) mod cypher;
 pub(crate) mod exchange;
+pub(crate) mod flight;
 pub(crate) mod graph;
 pub(crate) mod ledger;
 pub(crate) mod mcp;
@@ -95,9 +96,11 @@ pub(crate) enum Verb {
     Watch(WatchArgs),
     /// Serve the documents of a database to automerge-repo's clients, and a page about them
     Serve(Box<serve::ServeArgs>),
-    /// Exchange documents with a sync server, another database, or a folder
     /// Serve a database to agents by the Model Context Protocol (in builds with the feature mcp)
     Mcp(Box<mcp::McpArgs>),
+    /// Serve a database to clients of Arrow Flight SQL (in builds with the feature flight)
+    Flight(Box<flight::FlightArgs>),
+    /// Exchange documents with a sync server, another database, or a folder
     Sync(serve::SyncArgs),
     /// Make, list and revoke tokens for whoever may use a sync server
     #[command(subcommand)]

@@ -61,6 +61,7 @@ fn main() -> ExitCode {
         Verb::VerifyPassword(args) => verbs::verify_password::run(args),
         Verb::Serve(args) => verbs::serve::run(args),
         Verb::Mcp(args) => verbs::mcp::run(args),
+        Verb::Flight(args) => verbs::flight::run(args),
         Verb::Sync(args) => verbs::sync::run(args),
         Verb::Token(verb) => verbs::token::run(verb),
         Verb::Mine(args) => verbs::mine::run(args),

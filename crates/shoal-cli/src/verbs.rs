@@ -13,6 +13,7 @@ pub(crate) mod doc;
 pub(crate) mod dump;
 pub(crate) mod encrypt;
 pub(crate) mod export;
+pub(crate) mod flight;
 pub(crate) mod git_driver;
 pub(crate) mod git_install;
 pub(crate) mod graph;

@@ -14,21 +14,14 @@ pub(crate) fn run(_: &McpArgs) -> Result<(), Failure> {
 
 #[cfg(feature = "mcp")]
 mod with {
-    use std::fs;
-    use std::path::Path;
-    use std::sync::Arc;
     use std::time::Duration;
 
-    use shoal::Environment;
     use shoal_mcp::{AnswerLimits, Error, HttpOptions, Options, RulesFor};
-    use shoal_server::{SharePolicy, TokenFile};
 
     use super::{Failure, McpArgs};
     use crate::verbs::serve::{Stop, runtime};
+    use crate::verbs::token::{read_token, token_file};
     use crate::{keys, open, out};
-
-    /// The shortest token: shorter ones can be tried out.
-    const TOKEN_MIN: usize = 16;
 
     pub(crate) fn run(args: &McpArgs) -> Result<(), Failure> {
         if !open::exists(&args.database)? {
@@ -39,9 +32,10 @@ mod with {
         }
         let principal = args.principal.clone();
         let rules = args.rules.clone().map(|file| RulesFor { file, principal });
-        let token = args.token_file.as_deref().map(token).transpose()?;
+        let token = args.token_file.as_deref().map(read_token).transpose()?;
         let environment = keys::environment();
-        let policy = args.tokens.as_deref().map(|file| tokens(&environment, file)).transpose()?;
+        let policy = args.tokens.as_deref().map(|file| token_file(&environment, file));
+        let policy = policy.transpose()?;
         let options = Options {
             environment,
             path: args.database.clone(),
@@ -89,28 +83,5 @@ mod with {
         // A read of stdin cannot be taken back: the process ends without waiting for it.
         runtime.shutdown_background();
         ended
-    }
-
-    fn tokens(environment: &Environment, file: &Path) -> Result<Arc<dyn SharePolicy>, Failure> {
-        match TokenFile::open(environment.clone(), file) {
-            Ok(tokens) => Ok(Arc::new(tokens)),
-            Err(why) => Err(Failure::at(file.display(), why)
-                .hint(format_args!("shoal token new {} --as NAME makes it", file.display()))),
-        }
-    }
-
-    fn token(path: &Path) -> Result<String, Failure> {
-        let text = fs::read_to_string(path).map_err(|error| Failure::at(path.display(), error))?;
-        let token = text.trim().to_owned();
-        let is_plain = token.bytes().all(|byte| byte.is_ascii_graphic());
-        match token.len() >= TOKEN_MIN && is_plain {
-            true => Ok(token),
-            false => {
-                let why = format_args!(
-                    "a token has at least {TOKEN_MIN} letters, digits and signs, and no spaces"
-                );
-                Err(Failure::at(path.display(), why))
-            }
-        }
     }
 }

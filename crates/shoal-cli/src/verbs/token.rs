@@ -31,6 +31,40 @@ pub(crate) fn write_secret(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
+/// The shortest token asked of every request: shorter ones can be tried out.
+#[cfg(any(feature = "flight", feature = "mcp"))]
+const TOKEN_MIN: usize = 16;
+
+/// The one token of a door, from its file.
+#[cfg(any(feature = "flight", feature = "mcp"))]
+pub(crate) fn read_token(path: &Path) -> Result<String, Failure> {
+    let text = fs::read_to_string(path).map_err(|error| Failure::at(path.display(), error))?;
+    let token = text.trim().to_owned();
+    let is_plain = token.bytes().all(|byte| byte.is_ascii_graphic());
+    match token.len() >= TOKEN_MIN && is_plain {
+        true => Ok(token),
+        false => {
+            let why = format_args!(
+                "a token has at least {TOKEN_MIN} letters, digits and signs, and no spaces"
+            );
+            Err(Failure::at(path.display(), why))
+        }
+    }
+}
+
+/// The tokens of principals at a door, by their file.
+#[cfg(any(feature = "flight", feature = "mcp"))]
+pub(crate) fn token_file(
+    environment: &Environment,
+    file: &Path,
+) -> Result<std::sync::Arc<dyn shoal_server::SharePolicy>, Failure> {
+    match shoal_server::TokenFile::open(environment.clone(), file) {
+        Ok(tokens) => Ok(std::sync::Arc::new(tokens)),
+        Err(why) => Err(Failure::at(file.display(), why)
+            .hint(format_args!("shoal token new {} --as NAME makes it", file.display()))),
+    }
+}
+
 fn key_path(file: &Path) -> PathBuf {
     let mut path = file.as_os_str().to_owned();
     path.push(".key");

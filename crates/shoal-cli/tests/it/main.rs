@@ -10,6 +10,7 @@ mod cypher;
 mod doc;
 mod entitlements;
 mod exchange;
+mod flight;
 mod keep;
 mod ledger;
 mod mcp;
