@@ -158,7 +158,7 @@ async fn commits_of_others_are_seen_and_never_half() {
     let all = client.execute("SELECT * FROM odd".to_owned(), None).await.unwrap();
     sample.write("ALTER TABLE odd ADD COLUMN more TEXT");
     let ticket = all.endpoint[0].ticket.clone().unwrap();
-    let why = client.do_get(ticket).await.err().expect("other columns").to_string();
+    let why = client.do_get(ticket).await.expect_err("other columns").to_string();
     assert!(why.contains("the tables have changed"), "{why}");
     server.stop().await;
 }

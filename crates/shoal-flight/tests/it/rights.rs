@@ -124,7 +124,7 @@ async fn what_one_principal_was_told_is_nothing_to_another() {
     for sql in ["SELECT count(*) FROM item", "SELECT name FROM item"] {
         let info = ada.execute(sql.to_owned(), None).await.unwrap();
         let ticket = info.endpoint[0].ticket.clone().unwrap();
-        let why = eve.do_get(ticket).await.err().expect("a ticket of ada's").to_string();
+        let why = eve.do_get(ticket).await.expect_err("a ticket of ada's").to_string();
         assert!(why.contains("no such table: item"), "{why}");
         assert!(fetch(&mut ada, info).await.is_ok());
     }
@@ -161,7 +161,7 @@ async fn rights_that_are_taken_back_end_with_the_next_request() {
     tokio::time::sleep(std::time::Duration::from_millis(30)).await;
     site.rule(r#"{ "principals": { "ada": { "maker": {} } } }"#);
     let ticket = info.endpoint[0].ticket.clone().unwrap();
-    let why = ada.do_get(ticket).await.err().expect("rows kept from before").to_string();
+    let why = ada.do_get(ticket).await.expect_err("rows kept from before").to_string();
     assert!(why.contains("no such table: item"), "{why}");
     assert!(ask(&mut ada, "SELECT * FROM maker").await.is_ok());
     tokio::time::sleep(std::time::Duration::from_millis(30)).await;
