@@ -111,8 +111,16 @@ impl RowQuery {
         });
         let column = |expr| ast::ResultColumn::Expr { expr, alias: None, text: String::new() };
         let name = name.clone();
+        // All rows are changed in the table's order: by a narrower index, whose keys scatter them,
+        // each would be searched far from the one before.
+        let is_whole = filter.is_none() && from.is_none() && target.narrowed.is_none();
+        let is_stored = target.view.is_none() && target.virtual_table.is_none();
+        let indexed = match indexed {
+            ast::Indexed::Any if is_whole && is_stored => ast::Indexed::Not,
+            indexed => indexed.clone(),
+        };
         let kind = match at {
-            None => ast::TableRefKind::Table { name, indexed: indexed.clone() },
+            None => ast::TableRefKind::Table { name, indexed },
             Some(value) => {
                 let point = ast::PastPoint::Version;
                 ast::TableRefKind::Past { name, point, value: vec![value.clone()] }
