@@ -117,7 +117,7 @@ fn changes(random: &mut Random, dimensions: u64, ids: u64) -> String {
 fn window(random: &mut Random) -> String {
     let (a, b) = (corner(random), corner(random));
     let (low, high) = (a.min(b), a.max(b));
-    match random.next(6) {
+    match random.next(7) {
         0 => format!("SELECT id, x0, x1, note FROM r WHERE x0 >= {low:?} AND x1 <= {high:?}"),
         1 => format!("SELECT id FROM r WHERE x1 > {low:?} AND x0 < {high:?} AND note LIKE 'n%'"),
         2 => format!("SELECT count(*), sum(id) FROM r WHERE x0 > '{low:?}'"),
@@ -128,6 +128,7 @@ fn window(random: &mut Random) -> String {
             random.next(90)
         ),
         4 => "SELECT count(*) FROM r WHERE x0 < 'text' AND x1 > x0".to_owned(),
+        5 => format!("SELECT id FROM r WHERE x0 < {low:?} OR (x0 = {low:?} AND x1 > {high:?})"),
         _ => format!(
             "SELECT a.id, b.id FROM r AS a, r AS b WHERE a.id < 20 AND b.x0 <= a.x1 AND b.x1 >= a.x0 AND a.x0 > {low:?}"
         ),
@@ -217,6 +218,9 @@ fn definitions_and_their_errors() {
         "INSERT INTO f VALUES (1, 0.1, 0.1), (2, -0.1, -0.1), (3, 1e30, 1e30), (4, 16777217, 16777217)",
         "SELECT * FROM f",
         "SELECT id FROM f WHERE lo = 16777217 OR hi >= 16777218",
+        "INSERT INTO f VALUES (5, 3, 3), (6, 3, 4)",
+        "SELECT id FROM f WHERE lo < 3 OR (lo = 3 AND hi > 3)",
+        "SELECT id FROM f WHERE (lo, hi) >= (3, 5)",
         "SELECT id FROM f WHERE lo <= 9007199254740993 AND hi > -9007199254740993",
         "DROP TABLE plain",
         "SELECT name, sql FROM sqlite_schema",

@@ -89,7 +89,11 @@ impl<'e> Frame<'e> {
     fn offer(&self, source: &Source, term: usize, offers: &mut Vec<Offer<'e>>) {
         let condition = self.terms[term].expr;
         let mut restrictions = Vec::new();
-        restrict(source, term, condition, &mut restrictions);
+        // The ends of a range around an `OR` are not all it says, and a table that takes them is
+        // not asked again.
+        if !matches!(condition, Expr::Or(..)) {
+            restrict(source, term, condition, &mut restrictions);
+        }
         for restriction in restrictions {
             let op = match restriction.op {
                 RestrictionOp::Equal => ConstraintOp::Equal,
