@@ -4,8 +4,9 @@
 //! rows; [`diff_narrowed`] compares what a principal sees of them. [`SqlText`] writes SQL,
 //! [`JsonLines`] a JSON object a line, [`Changes`] the bytes of SQLite's session extension. A
 //! changeset is read by [`Reader`], applied by [`apply`] with a handler for conflicts, inverted,
-//! joined to another, rebased; [`Recorder`] makes one of a connection's changes. [`merge`] joins two
-//! descendants of one file, cell by cell. Documents are merged elsewhere: their tables are left out.
+//! joined to another, rebased; [`Recorder`] makes one of a connection's changes. [`merge`] joins
+//! two descendants of one file, cell by cell. Documents are merged elsewhere: their tables are left
+//! out.
 
 #![forbid(unsafe_code)]
 

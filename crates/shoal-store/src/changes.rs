@@ -32,7 +32,7 @@ pub(crate) struct Changes {
     undo: Vec<(Pgno, Option<Dirty>)>,
     /// Ids of the open savepoints, oldest first.
     savepoints: Vec<u64>,
-    /// Grows with each savepoint and each return to one; a changed page has the epoch it was made in.
+    /// Grows with each savepoint and each return to one; a changed page has its own.
     epoch: u64,
     /// A change failed halfway; only going back helps.
     failed: bool,
@@ -129,8 +129,8 @@ impl Changes {
         self.failed
     }
 
-    /// The epoch in which the innermost open savepoint began; 0 without one. Versions made since are
-    /// gone back to by nobody.
+    /// The epoch in which the innermost open savepoint began; 0 without one. Versions made since
+    /// are gone back to by nobody.
     #[inline]
     fn open_epoch(&self) -> u64 {
         self.savepoints.last().copied().unwrap_or(0)
