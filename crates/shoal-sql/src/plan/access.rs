@@ -105,8 +105,8 @@ pub(super) struct Path<'e> {
     pub(super) each: Option<Each<'e>>,
     /// Set where the rowids left by the conditions on the table may be gathered first.
     pub(super) key_set: Option<KeySetCost>,
-    /// The source whose rows, where they are read first, name the rows looked up in ascending
-    /// order, and what is then paid for each.
+    /// A source naming the rows looked up in ascending order, where the source is read first, and
+    /// the cost of each row then.
     pub(super) ascending: Option<(SourceId, f64)>,
 }
 
@@ -443,8 +443,8 @@ impl<'e> Frame<'e> {
         }
     }
 
-    /// Notes of lookups by rowid whether a source read first names their rowids in order: by the
-    /// first column of the key it is stored by.
+    /// Notes lookups by rowids in ascending order: rowids named by the first column of the key of
+    /// a source read first.
     fn price_ascending(&self, paths: &mut [Path<'e>]) {
         for path in paths {
             let PathKind::RowidEqual(KeyExpr::Expr(Expr::Column { source: by, column })) =
@@ -567,9 +567,8 @@ impl<'e> Frame<'e> {
                 PathKind::Index { equal, .. } => equal.len(),
                 _ => 1,
             };
-            let is_one = path.rows <= 1.0;
-            let held = if is_one { 1.0 } else { self.share_of_keys(place, &path.used) };
-            (is_one, equal, path.rows * held * share(&path.used))
+            let held = self.held_of(place, path);
+            (path.rows <= 1.0, equal, path.rows * held * share(&path.used))
         });
         // One row at most is more than any estimate; else more columns, then fewer rows.
         let best = keyed.max_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then(b.2.total_cmp(&a.2)));
@@ -592,7 +591,7 @@ impl<'e> Frame<'e> {
         rows.max(1e-6)
     }
 
-    /// Takes the rows that absent keys do not find from the cost of a way by an index.
+    /// Lowers the cost of a way by an index for keys without rows.
     fn price_absent_keys(&self, place: usize, path: &mut Path<'e>) {
         let held = self.held_of(place, path);
         if held < 1.0 {
@@ -600,7 +599,7 @@ impl<'e> Frame<'e> {
         }
     }
 
-    /// The share of keys looked up by a way that are there at all; 1 for other ways.
+    /// The share of an index's lookups with a key in the index; 1 for other ways.
     fn held_of(&self, place: usize, path: &Path<'e>) -> f64 {
         match &path.kind {
             PathKind::Index { equal, .. }

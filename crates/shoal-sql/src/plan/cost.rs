@@ -313,7 +313,7 @@ fn equal_share(expr: &Expr, sources: &[Source]) -> Option<f64> {
 pub(super) fn guess(expr: &Expr, sources: &[Source]) -> f64 {
     match expr {
         Expr::Compare(rule, left, right) => match rule.op {
-            // What a query makes of the rows of the same key, an extreme mostly, is met by some.
+            // The value of a query over the rows of one key, mostly an extreme: some rows have it.
             CompareOp::Equal | CompareOp::Is
                 if is_of_rows_around(left) || is_of_rows_around(right) =>
             {

@@ -102,13 +102,9 @@ pub(super) fn rowid_path<'e>(
     if let Some(restriction) = equal {
         return Some(Path {
             kind: PathKind::RowidEqual(KeyExpr::Expr(restriction.value)),
-            fixed: 0.0,
             per_row: ROWID_SEEK * nearness(table.page_count()),
-            rows: 1.0,
             used: vec![restriction.term],
-            each: None,
-            key_set: None,
-            ascending: None,
+            ..full_path(1.0)
         });
     }
     let each = restrictions
@@ -118,13 +114,10 @@ pub(super) fn rowid_path<'e>(
     if let Some((each, term)) = each {
         return Some(Path {
             kind: PathKind::RowidEqual(KeyExpr::Each),
-            fixed: 0.0,
             per_row: ROWID_SEEK * each.values.count(),
-            rows: each.values.count(),
             used: vec![term],
             each: Some(each),
-            key_set: None,
-            ascending: None,
+            ..full_path(each.values.count())
         });
     }
     let (low, high) = ends(restrictions, rowid);
@@ -288,13 +281,10 @@ impl<'e> IndexTree<'e, '_> {
         let step = if whole { self.step_near } else { self.step };
         Some(Path {
             kind: PathKind::Index { index: self.number, equal, low, high },
-            fixed: 0.0,
             per_row: times * (SEEK + rows * step),
-            rows: times * rows,
             used,
             each,
-            key_set: None,
-            ascending: None,
+            ..full_path(times * rows)
         })
     }
 }

@@ -15,6 +15,8 @@ pub(super) struct Restriction<'e> {
     each: Option<EachValues<'e>>,
     pub(super) affinity: Option<Affinity>,
     pub(super) collation: Collation,
+    /// False where the condition says more: rows within the restriction are asked the condition.
+    pub(super) is_whole: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,11 +87,12 @@ pub(super) fn restrict<'e>(
     let free = |expr: &Expr| !reads(expr, source.id);
     let compared = |subject: &'e Expr, op, value: &'e Expr, rule: &Comparison| {
         let (affinity, collation) = (rule.affinity, rule.collation);
-        Restriction { term, subject, op, value, each: None, affinity, collation }
+        let (each, is_whole) = (None, true);
+        Restriction { term, subject, op, value, each, affinity, collation, is_whole }
     };
     let within = |subject: &'e Expr, values, affinity, collation| {
         let (op, value, each) = (RestrictionOp::In, &NULL, Some(values));
-        Restriction { term, subject, op, value, each, affinity, collation }
+        Restriction { term, subject, op, value, each, affinity, collation, is_whole: true }
     };
     match condition {
         Expr::Compare(rule, left, right) => {
@@ -127,6 +130,7 @@ pub(super) fn restrict<'e>(
             each: None,
             affinity: None,
             collation: Collation::Binary,
+            is_whole: true,
         }),
         Expr::InList { expr: subject, not: false, list, affinity, collation }
             if own(subject) && list.iter().all(free) =>
@@ -143,8 +147,8 @@ pub(super) fn restrict<'e>(
     }
 }
 
-/// Adds the ends of ranges that both parts of an `OR` stay within, as those of
-/// `a < ?1 OR (a = ?1 AND b < ?2)` do: the page of a list behind its last row.
+/// Adds the ends of the ranges around both parts of an `OR`: `a <= ?1` for
+/// `a < ?1 OR (a = ?1 AND b < ?2)`, the page of a list behind its last row.
 fn common_ends<'e>(
     source: &Source,
     term: usize,
@@ -174,25 +178,23 @@ fn common_ends<'e>(
                 }
                 _ => continue,
             };
-            out.push(Restriction { op, ..one });
+            out.push(Restriction { op, is_whole: false, ..one });
         }
     }
 }
 
-/// Adds the ends of the ranges that a condition stays within; an equality is both ends.
+/// Adds the ends of the ranges around a condition; an equality is both ends of a range.
 fn ends_within<'e>(
     source: &Source,
     term: usize,
     condition: &'e Expr,
     out: &mut Vec<Restriction<'e>>,
 ) {
-    if let Expr::And(left, right) = condition {
-        ends_within(source, term, left, out);
-        ends_within(source, term, right, out);
-        return;
+    let (mut parts, mut own) = (Vec::new(), Vec::new());
+    split(condition, false, &mut parts);
+    for part in parts {
+        restrict(source, term, part, &mut own);
     }
-    let mut own = Vec::new();
-    restrict(source, term, condition, &mut own);
     for restriction in own {
         match restriction.op {
             RestrictionOp::Low { .. } | RestrictionOp::High { .. } => out.push(restriction),

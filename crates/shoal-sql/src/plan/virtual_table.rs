@@ -89,12 +89,9 @@ impl<'e> Frame<'e> {
     fn offer(&self, source: &Source, term: usize, offers: &mut Vec<Offer<'e>>) {
         let condition = self.terms[term].expr;
         let mut restrictions = Vec::new();
-        // The ends of a range around an `OR` are not all it says, and a table that takes them is
-        // not asked again.
-        if !matches!(condition, Expr::Or(..)) {
-            restrict(source, term, condition, &mut restrictions);
-        }
-        for restriction in restrictions {
+        restrict(source, term, condition, &mut restrictions);
+        // A condition taken by a virtual table is not asked of its rows again.
+        for restriction in restrictions.into_iter().filter(|restriction| restriction.is_whole) {
             let op = match restriction.op {
                 RestrictionOp::Equal => ConstraintOp::Equal,
                 RestrictionOp::Is if is_never_null(restriction.value) => ConstraintOp::Equal,
