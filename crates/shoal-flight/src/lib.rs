@@ -34,6 +34,7 @@ use shoal::Environment;
 use shoal_server::Unguarded;
 
 pub use server::{DoorOptions, FlightServer, serve};
+pub use shoal_server::RulesFor;
 
 /// A database for clients of Flight SQL.
 #[derive(Clone)]
@@ -46,7 +47,7 @@ pub struct Options {
     pub rules: Option<RulesFor>,
     /// Where the types of columns come from.
     pub types: Types,
-    /// Statements that run at a time; others wait.
+    /// Statements running at a time; others wait.
     pub statements: usize,
     /// The longest run of one statement, the client's time between rows included.
     pub time: Duration,
@@ -67,16 +68,6 @@ impl Options {
             memory_bytes: 256 << 20,
         }
     }
-}
-
-/// Entitlements of the clients of a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RulesFor {
-    /// The file of rules, looked at again by each request.
-    pub file: PathBuf,
-    /// The principal of every client. `None` is for servers whose requests are judged by a policy
-    /// ([`DoorOptions::policy`]): each request is answered as its own principal.
-    pub principal: Option<String>,
 }
 
 /// Where the types of a result's columns come from.
@@ -100,10 +91,10 @@ pub enum Error {
     /// Rules out of reach, unfit for the tables, or without a grant for the principal.
     #[error("{0}")]
     Rules(String),
-    /// The door would let in more than it should.
+    /// The door would let in too many.
     #[error(transparent)]
     Unguarded(#[from] Unguarded),
-    /// A certificate or a key that cannot be used, or a build without TLS.
+    /// An unusable certificate or key, or a build without TLS.
     #[error("{0}")]
     Tls(String),
     /// The address cannot be listened on.

@@ -31,6 +31,7 @@ use shoal::Environment;
 
 pub use http::{HttpOptions, HttpServer};
 pub use serve::{serve_http, serve_streams};
+pub use shoal_server::RulesFor;
 
 /// A database for agents.
 #[derive(Clone)]
@@ -46,16 +47,6 @@ pub struct Options {
     pub limits: AnswerLimits,
     /// Rules narrow the tools to the grants of principals. `None` shows the whole database.
     pub rules: Option<RulesFor>,
-}
-
-/// Entitlements of the callers of a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RulesFor {
-    /// The file of rules, looked at again by each call.
-    pub file: PathBuf,
-    /// The principal of every caller. `None` is for servers over HTTP whose requests are judged by
-    /// a policy ([`HttpOptions::policy`]): each request is answered as its own principal.
-    pub principal: Option<String>,
 }
 
 /// The bounds of one answer.

@@ -55,6 +55,7 @@ pub use guard::{Guard, Ways};
 pub use policy::{Asking, Credential, Hook, Open, SharePolicy, TokenFile, Verdict, Visit};
 pub use principals::{NotNarrowed, Principals};
 pub use relay::{RelayNews, RelayOptions};
+pub use rules::RulesFor;
 pub use server::{ServeOptions, Server};
 
 pub use shoal_sync::{Access, DocumentId, Fault, Glob, Limits, Rights};

@@ -29,6 +29,16 @@ const FILE_MAX: u64 = 16 << 20;
 /// The name that stands for every principal.
 const EVERYONE: &str = "*";
 
+/// Entitlements of the callers of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RulesFor {
+    /// The file of rules, looked at again by each request.
+    pub file: PathBuf,
+    /// The principal of every caller. `None` is for servers with a policy: each request is answered
+    /// as the principal of its own token.
+    pub principal: Option<String>,
+}
+
 /// The rules of all principals.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -14,13 +14,11 @@ pub(crate) fn run(_: &FlightArgs) -> Result<(), Failure> {
 
 #[cfg(feature = "flight")]
 mod with {
-    use std::time::Duration;
-
     use shoal_flight::{DoorOptions, Error, Options, RulesFor, Types};
 
     use super::{Failure, FlightArgs};
     use crate::args::flight::ColumnTypes;
-    use crate::verbs::serve::{Stop, runtime};
+    use crate::verbs::serve::{Stop, runtime, timeout};
     use crate::verbs::token::{read_token, token_file};
     use crate::{keys, open, out};
 
@@ -28,9 +26,7 @@ mod with {
         if !open::exists(&args.database)? {
             return Err(Failure::at(args.database.display(), "no such file"));
         }
-        if !(0.01..=86_400.0).contains(&args.timeout) {
-            return Err(Failure::new("--timeout is 0.01 to 86400 seconds").code(2));
-        }
+        let time = timeout(args.timeout)?;
         let environment = keys::environment();
         let token = args.token_file.as_deref().map(read_token).transpose()?;
         let policy = args.tokens.as_deref().map(|file| token_file(&environment, file));
@@ -48,7 +44,7 @@ mod with {
                 ColumnTypes::Values => Types::Values,
             },
             statements: args.statements.into(),
-            time: Duration::from_secs_f64(args.timeout),
+            time,
             ..Options::new(environment, args.database.clone())
         };
         let failed = |error: Error| match error {

@@ -14,12 +14,10 @@ pub(crate) fn run(_: &McpArgs) -> Result<(), Failure> {
 
 #[cfg(feature = "mcp")]
 mod with {
-    use std::time::Duration;
-
     use shoal_mcp::{AnswerLimits, Error, HttpOptions, Options, RulesFor};
 
     use super::{Failure, McpArgs};
-    use crate::verbs::serve::{Stop, runtime};
+    use crate::verbs::serve::{Stop, runtime, timeout};
     use crate::verbs::token::{read_token, token_file};
     use crate::{keys, open, out};
 
@@ -27,9 +25,7 @@ mod with {
         if !open::exists(&args.database)? {
             return Err(Failure::at(args.database.display(), "no such file"));
         }
-        if !(0.01..=86_400.0).contains(&args.timeout) {
-            return Err(Failure::new("--timeout is 0.01 to 86400 seconds").code(2));
-        }
+        let time = timeout(args.timeout)?;
         let principal = args.principal.clone();
         let rules = args.rules.clone().map(|file| RulesFor { file, principal });
         let token = args.token_file.as_deref().map(read_token).transpose()?;
@@ -43,7 +39,7 @@ mod with {
             limits: AnswerLimits {
                 rows: args.max_rows as usize,
                 bytes: args.max_bytes as usize,
-                time: Duration::from_secs_f64(args.timeout),
+                time,
                 ..AnswerLimits::default()
             },
             rules,

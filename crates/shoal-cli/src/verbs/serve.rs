@@ -157,6 +157,18 @@ fn admission(
     }))
 }
 
+/// The longest run of a call or a statement, as `--timeout` says.
+///
+/// # Errors
+/// A time that no call could use.
+#[cfg(any(feature = "flight", feature = "mcp"))]
+pub(crate) fn timeout(seconds: f64) -> Result<std::time::Duration, Failure> {
+    match (0.01..=86_400.0).contains(&seconds) {
+        true => Ok(std::time::Duration::from_secs_f64(seconds)),
+        false => Err(Failure::new("--timeout is 0.01 to 86400 seconds").code(2)),
+    }
+}
+
 /// A runtime for sockets and timers.
 pub(crate) fn runtime() -> Result<Runtime, Failure> {
     let built = Builder::new_multi_thread().worker_threads(2).enable_all().build();
