@@ -1,5 +1,5 @@
-//! Differences of what a principal sees of two files: those of two files without what is hidden, at
-//! random.
+//! Differences of two files as a principal sees them equal the differences of two files without the
+//! hidden parts, at random.
 
 #![allow(clippy::unwrap_used)]
 

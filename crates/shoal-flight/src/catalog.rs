@@ -1,8 +1,8 @@
 //! Questions about the file itself: its tables, their columns and keys. All answers are read by
 //! SQL, so that a principal is told of what is granted and of nothing else.
 //!
-//! Flight SQL's three-part names have one catalog here, `main`, which is what SQL calls the file,
-//! and one schema without a name.
+//! Flight SQL's three-part names have one catalog here, `main` as in SQL, and one schema without a
+//! name.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) const SCHEMA: &str = "";
 pub(crate) const TABLE_TYPES: [&str; 3] = ["SYSTEM TABLE", "TABLE", "VIEW"];
 /// Rows looked at for the types of a table's columns.
 const ROWS: usize = 1000;
-/// The name that Flight SQL gives to the declared type of a column, among the field's metadata.
+/// Flight SQL's name for the declared type of a column, among the field's metadata.
 const TYPE_NAME: &str = "ARROW:FLIGHT:SQL:TYPE_NAME";
 
 /// True where a catalog and a schema asked for, if any, are the ones here.
@@ -39,7 +39,7 @@ fn is_here(catalog: Option<&str>, schema: Option<&str>) -> bool {
 /// The rows of a query of this module's own.
 ///
 /// # Errors
-/// Those of the statement; the reason of its end.
+/// Errors of the statement; the reason of its end.
 fn rows(
     reader: &mut Reader,
     stop: &Stop,
@@ -72,7 +72,7 @@ fn text(value: &Value) -> String {
 /// The tables and views asked for.
 ///
 /// # Errors
-/// Those of the database.
+/// Errors of the database.
 pub(crate) fn tables(
     reader: &mut Reader,
     stop: &Stop,
@@ -173,7 +173,7 @@ pub(crate) fn primary_keys_schema() -> SchemaRef {
 /// The primary key of a table.
 ///
 /// # Errors
-/// Those of the database.
+/// Errors of the database.
 pub(crate) fn primary_keys(
     reader: &mut Reader,
     stop: &Stop,
@@ -248,7 +248,7 @@ struct Reference {
 /// keys name tables and columns that may be hidden.
 ///
 /// # Errors
-/// Those of the database.
+/// Errors of the database.
 pub(crate) fn foreign_keys(
     reader: &mut Reader,
     stop: &Stop,
@@ -328,7 +328,7 @@ fn references(
     Ok(())
 }
 
-/// What becomes of referring rows, as Flight SQL counts.
+/// The fate of referring rows, by Flight SQL's numbers.
 fn rule(words: &str) -> u8 {
     let rule = match words {
         "CASCADE" => UpdateDeleteRules::Cascade,

@@ -22,9 +22,9 @@ use crate::results::{self, Look, Part};
 use crate::stop::{CancelOnDrop, Stop};
 use crate::{Error, Options, Types};
 
-/// Statements that wait for others to end; beyond, clients are told to come later.
+/// Statements waiting for others to end; beyond, clients are told to come later.
 const WAITING_MAX: usize = 64;
-/// Parts of an answer that wait for the network.
+/// Parts of an answer waiting for the network.
 const PARTS: usize = 2;
 
 /// Data on its way to a client.
@@ -88,7 +88,7 @@ impl Desk {
     /// future is dropped.
     ///
     /// # Errors
-    /// The question's own failure, those of a caller without grants and of a busy server.
+    /// The question's own failure, failures of a caller without grants and of a busy server.
     pub(crate) async fn ask<T: Send + 'static>(
         self: &Arc<Self>,
         caller: &Caller,
@@ -198,7 +198,7 @@ impl Desk {
                     })
                 };
                 results::send(reader, &question, &kinds, types, stop, &mut send)?;
-                // Rows that were not sent are a failure, and not the end of the rows.
+                // Unsent rows are a failure, and not the end of the rows.
                 stop.check()
             };
             let last = match desk.run(&caller, stop, work).await {

@@ -17,7 +17,7 @@ use crate::service::Service;
 /// Letters of a header with a token; tokens of `shoal token` are far shorter.
 const HEADER_MAX: usize = 16 << 10;
 
-/// A request that was let in: its principal, and its token.
+/// An admitted request: its principal, and its token.
 #[derive(Clone)]
 pub(crate) struct Admitted(pub(crate) Caller, pub(crate) Option<String>);
 

@@ -1,4 +1,4 @@
-//! What the server tells of itself and of SQL's types.
+//! Facts of the server and of SQL's types.
 
 use std::time::Duration;
 

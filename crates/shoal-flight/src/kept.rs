@@ -1,6 +1,5 @@
-//! Rows kept for a moment: of a result that had to be read to find the types of its columns.
-//! Whoever fetches it next need not wait for a second run. Nothing depends on them but time: rows
-//! that are gone are read again.
+//! Rows kept for a moment: of a result read to find the types of its columns. The fetch of the
+//! result needs no second run. Nothing but time depends on kept rows: dropped rows are read again.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,7 +14,7 @@ use crate::readers::Caller;
 const BYTES: usize = 64 << 20;
 /// Results kept.
 const RESULTS: usize = 256;
-/// The longest time that rows are kept.
+/// The longest time of kept rows.
 const TIME: Duration = Duration::from_secs(30);
 
 /// The rows of a few results.
@@ -31,7 +30,7 @@ pub(crate) struct KeptResult {
 struct Kept {
     name: Vec<u8>,
     caller: Caller,
-    /// The number of the rules that the rows were read by.
+    /// The number of the rules in force when the rows were read.
     generation: u64,
     rows: KeptResult,
     bytes: usize,
@@ -53,7 +52,7 @@ impl KeptRows {
         }
     }
 
-    /// Takes the rows that were kept under a name for the same caller and by the same rules.
+    /// Takes the rows kept under a name for the same caller and by the same rules.
     pub(crate) fn take(&self, name: &[u8], caller: &Caller, generation: u64) -> Option<KeptResult> {
         let mut kept = self.lock();
         kept.retain(|kept| kept.since.elapsed() < TIME);

@@ -60,7 +60,7 @@ impl PreparedStatements {
     /// The statement of a handle with the values bound to it.
     ///
     /// # Errors
-    /// A handle that is closed, was never told to this caller, or had to make room.
+    /// A handle closed, never told to this caller, or dropped to make room.
     pub(crate) fn get(&self, caller: &Caller, handle: &[u8]) -> Result<Question, Status> {
         let mut all = self.lock();
         let question = find(&mut all, caller, handle).cloned();
@@ -103,7 +103,7 @@ impl PreparedStatements {
     }
 }
 
-/// Refuses statements and values beyond what a caller may keep.
+/// Refuses statements and values beyond the bounds of a caller.
 fn check_bytes(all: &VecDeque<OfCaller>, caller: &Caller, more: usize) -> Result<(), Status> {
     let kept = all.iter().find(|(known, _)| known == caller);
     let before = kept.map_or(0, |(_, kept)| kept.iter().map(|(_, it)| it.encoded_len()).sum());
@@ -150,7 +150,7 @@ pub(crate) fn parameters(statement: &Statement) -> Schema {
 /// A set of values for each row of a batch, a value for each column.
 ///
 /// # Errors
-/// A value that SQL cannot hold.
+/// A value beyond SQL's types.
 pub(crate) fn sets(batch: &RecordBatch) -> Result<Vec<Set>, ArrowError> {
     let columns: Vec<Vec<Value>> =
         batch.columns().iter().map(|column| values(column.as_ref())).collect::<Result<_, _>>()?;

@@ -1,6 +1,6 @@
-//! Questions, and the tickets and handles that carry them. A ticket is the statement itself, its
-//! values and the types of its columns: whoever brings it is judged as if they asked anew, so that
-//! a forged ticket gets nothing that its maker could not ask for.
+//! Questions, their tickets and handles. A ticket is the statement itself, its
+//! values and the types of its columns: its bearer is judged as if asking anew, so a
+//! forged ticket gets nothing beyond its maker's own rights.
 
 use prost::Message;
 use shoal_sql::Value;

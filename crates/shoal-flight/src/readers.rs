@@ -15,7 +15,7 @@ use crate::{Error, Options};
 /// Connections kept between statements.
 const IDLE_MAX: usize = 32;
 
-/// Ways on from what the guard refuses.
+/// Ways on from the guard's refusals.
 const WAYS: Ways = Ways {
     to_write: "Changes are made with shoal sql, or by a program of the file's owner",
     to_transact: "One SELECT reads one state of the file",
@@ -41,7 +41,7 @@ struct Judged {
     generation: u64,
 }
 
-/// A connection that waits for its next statement.
+/// A connection waiting for its next statement.
 struct Idle {
     caller: Caller,
     generation: u64,
@@ -200,7 +200,7 @@ impl Reader {
     /// Prepares a statement over the tables in sight.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Errors of the connection.
     pub(crate) fn prepare(&mut self, sql: &str) -> Result<Statement, shoal_sql::Error> {
         match self.seen() {
             Seen::Whole(connection, _) => connection.prepare(sql),
@@ -211,7 +211,7 @@ impl Reader {
     /// Runs a statement for its rows.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Errors of the connection.
     pub(crate) fn query<'q>(
         &'q mut self,
         statement: &'q mut Statement,
@@ -225,7 +225,7 @@ impl Reader {
     /// Reads one state of the file until the reader is dropped.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Errors of the connection.
     pub(crate) fn hold(&mut self) -> Result<(), shoal_sql::Error> {
         match self.seen() {
             Seen::Whole(connection, _) => connection.begin(Mode::Read)?,
@@ -248,7 +248,7 @@ impl Reader {
         }
     }
 
-    /// A handle that stops the running statement from another thread.
+    /// A handle to stop the running statement from another thread.
     pub(crate) fn interrupter(&mut self) -> Interrupter {
         match self.seen() {
             Seen::Whole(connection, _) => connection.interrupter(),
@@ -256,10 +256,10 @@ impl Reader {
         }
     }
 
-    /// True for a table that a virtual table of another name keeps its rows in.
+    /// True for a shadow table: a virtual table of another name keeps its rows there.
     ///
     /// # Errors
-    /// Those of reading the schema.
+    /// Errors of reading the schema.
     pub(crate) fn is_shadow(&mut self, table: &str) -> Result<bool, shoal_sql::Error> {
         match self.seen() {
             Seen::Whole(connection, _) => Ok(connection.schema()?.shadow_owner(table).is_some()),

@@ -17,7 +17,7 @@ const KEPT_BYTES: usize = 4 << 20;
 /// Rows between two looks at the end of the statement.
 const ROWS: usize = 1024;
 
-/// What a look at a question found.
+/// The findings of a look at a question.
 pub(crate) struct Look {
     pub(crate) shape: Shape,
     /// All rows, where there was a need to read them and they are few.
@@ -52,7 +52,7 @@ pub(crate) fn prepare(reader: &mut Reader, sql: &str) -> Result<Statement, Statu
 /// Finds the types of a question's columns, by its rows where declarations do not tell all of them.
 ///
 /// # Errors
-/// Those of the statement; the reason of its end.
+/// Errors of the statement; the reason of its end.
 pub(crate) fn look(
     reader: &mut Reader,
     question: &Question,
@@ -108,7 +108,7 @@ pub(crate) fn look(
 /// nobody wants more.
 ///
 /// # Errors
-/// Those of the statement; a value that does not fit its column; the reason of the end.
+/// Errors of the statement; a value unfit for its column; the reason of the end.
 pub(crate) fn send(
     reader: &mut Reader,
     question: &Question,
@@ -139,7 +139,7 @@ pub(crate) fn send(
     Ok(())
 }
 
-/// Gives each row of a question to `take`, until that is false.
+/// Gives each row of a question to `take`, until `take` is false.
 fn each_row(
     reader: &mut Reader,
     statement: &mut Statement,
@@ -189,7 +189,7 @@ impl From<Status> for Fault {
     }
 }
 
-/// Gives the rows of a bound statement to `take`; false once that is false.
+/// Gives the rows of a bound statement to `take`; false once `take` is.
 fn run(
     reader: &mut Reader,
     statement: &mut Statement,

@@ -35,7 +35,7 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// What a statement tells of its columns.
+    /// A statement's columns as told to clients.
     pub(crate) fn of(statement: &Statement, types: Types) -> Told {
         let names = distinct_names(statement.column_names());
         let declared: Vec<Option<String>> = (0..names.len())
@@ -87,7 +87,7 @@ impl Told {
         Schema::new(fields.collect::<Vec<_>>())
     }
 
-    /// The shape that a ticket tells of this statement; `None` for one of other columns.
+    /// The shape of this statement by a ticket's kinds; `None` for a ticket of other columns.
     pub(crate) fn shape_of(&self, kinds: &[u8]) -> Option<Shape> {
         if kinds.len() != self.len() {
             return None;

@@ -16,7 +16,7 @@ enum Why {
     Cancelled,
     Late,
     Stopping,
-    /// It has ended by itself.
+    /// The statement has ended by itself.
     Done,
 }
 
@@ -31,11 +31,11 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// The end of a statement that begins now. `stopping` turns true with the server's end.
+    /// The end of a statement beginning now. `stopping` turns true with the server's end.
     pub(crate) fn begin(time: Duration, mut stopping: watch::Receiver<bool>) -> Arc<Stop> {
         let (why, mut told) = watch::channel(None);
         let stop = Arc::new(Stop { why, time, running: Mutex::default() });
-        // A statement that never ran is dropped without being done.
+        // A statement without a run is dropped without being done.
         let watched = Arc::downgrade(&stop);
         tokio::spawn(async move {
             let why = tokio::select! {

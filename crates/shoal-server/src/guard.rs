@@ -1,5 +1,5 @@
-//! Statements let in at a door to one file: reading ones, and where writing is on those writing to
-//! this file.
+//! Statements let in at a door to one file: statements reading anything, and where writing is on,
+//! statements writing to this file.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -86,8 +86,8 @@ fn pages_of_a_list_begin_behind_their_last_row() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// Of keys that most rows around do not have, an index is asked: a few rows have nearly all of the
-/// entries, so that a look at the index's middle finds one key there and nothing else.
+/// An index is asked for keys absent for most rows around, also where a few rows have nearly all of
+/// the entries and the leaf in the index's middle has a single key.
 #[test]
 fn keys_of_few_rows_are_sought() {
     let scratch = Scratch::new(

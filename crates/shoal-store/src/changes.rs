@@ -153,9 +153,9 @@ impl Changes {
         }
     }
 
-    /// Drops the versions kept since a released savepoint, from the number `first` on, that no open
-    /// savepoint goes back to: all without one, else those made after the innermost began. A
-    /// statement taking a savepoint for each row so keeps one version of each page.
+    /// Drops versions kept since a released savepoint, from the number `first` on, without use to
+    /// open savepoints: all versions without an open savepoint, else versions made after the
+    /// innermost began. A statement with a savepoint for each row keeps one version of each page.
     fn drop_undo(&mut self, first: usize) {
         let Some(&open) = self.savepoints.last() else {
             self.undo.clear();

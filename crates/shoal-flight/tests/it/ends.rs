@@ -18,7 +18,7 @@ fn one_at_a_time(sample: &Sample) -> Options {
     Options { statements: 1, ..sample.options() }
 }
 
-/// With one statement at a time, the next one runs once the one before has ended.
+/// With one statement at a time, the next statement runs once the first has ended.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_ends_with_its_client() {
     let sample = Sample::new();

@@ -125,7 +125,7 @@ async fn refusals_have_the_words_of_sql() {
     server.stop().await;
 }
 
-/// An answer is of one state of the file; the next one sees what others committed.
+/// An answer is of one state of the file; the next answer sees commits of others.
 #[tokio::test(flavor = "multi_thread")]
 async fn commits_of_others_are_seen_and_never_half() {
     let sample = Sample::new();

@@ -187,7 +187,7 @@ impl Elements {
         Ok(false)
     }
 
-    /// The row of the element that a walk begins at, where it has one.
+    /// The row of a walk's first element; false for an element without a row.
     fn begin(&mut self, root: Place, row: &mut Vec<Value>) -> Result<bool, Error> {
         let whole = self.path.len();
         if self.walk.deep {
@@ -203,7 +203,7 @@ impl Elements {
         Ok(true)
     }
 
-    /// Goes on with the members of an element; false where it can have none.
+    /// Goes on with the members of an element; false for an element other than array and object.
     fn enter(&mut self, place: Place, id: Option<usize>) -> Result<bool, Error> {
         let (kind, next, end) = bounds(&self.blob, place.at)?;
         let is_container = matches!(kind, ARRAY | OBJECT);
@@ -214,8 +214,7 @@ impl Elements {
         Ok(is_container)
     }
 
-    /// Appends the row of an element; `path` is the length of the part of its path that leads to
-    /// what is around.
+    /// Appends the row of an element; `path` is the length of its container's path.
     fn row(
         &self,
         key: Value,
