@@ -4,11 +4,13 @@
 //! short way: no list of snapshots, no error made in advance. All other statements are behind one
 //! call (`Connection::query_other`).
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 use super::statement::{Compiled, Statement};
 use super::{Connection, attached, prepared_snapshots};
 use crate::Error;
+use crate::exec::with_once;
 use crate::plan::Program;
 use crate::rows::{Origin, Rows};
 use crate::schema::{AttachedSnapshots, BESIDE, MAIN, Snapshot, Txns};
@@ -53,10 +55,12 @@ impl Connection {
             true => self.states.number(MAIN, snapshot.get()),
             false => 0,
         });
-        let Statement { plan, parameters, memory, spare, .. } = statement;
+        let Statement { plan, parameters, values, memory, spare, .. } = statement;
         let Compiled::Query(program) = &plan.compiled else {
             unreachable!("a query that is planned again is a query")
         };
+        let session = || self.environment.session(self.counts, &self.control, &self.store);
+        let parameters = with_values(program, (parameters, values), session)?;
         let is_limited = self.control.memory_bytes().is_some();
         let rows_max = self.control.limits.rows;
         if let Some(root) = &program.pipeline
@@ -64,7 +68,6 @@ impl Connection {
         {
             return Rows::of_pipeline(snapshot, (program, root), parameters, memory, rows_max);
         }
-        let session = || self.environment.session(self.counts, &self.control, &self.store);
         let snapshots = (snapshot, AttachedSnapshots::new());
         let rows = Rows::of_program(
             snapshots,
@@ -146,18 +149,20 @@ impl Connection {
                 statement.state = statement.state.max(Some(number));
             }
         }
-        let Statement { plan, parameters, memory, spare, .. } = statement;
+        let Statement { plan, parameters, values, memory, spare, .. } = statement;
         let (schema, columns) = (&plan.schema, &plan.columns);
         let rows = match &plan.compiled {
             Compiled::Query(program) => {
                 let is_limited = self.control.memory_bytes().is_some();
                 let snapshots = (snapshot, attached);
+                let session = || self.environment.session(self.counts, &self.control, &self.store);
+                let parameters = with_values(program, (parameters, values), session)?;
                 Rows::of_program(
                     snapshots,
                     (plan.origin(), program),
                     (parameters, memory, spare),
                     is_limited,
-                    || self.environment.session(self.counts, &self.control, &self.store),
+                    session,
                 )?
             }
             Compiled::QueryPlan(rows) | Compiled::Tree(rows) => {
@@ -192,6 +197,23 @@ impl Connection {
     }
 }
 
+/// The parameters of a run straight from the pages: behind the statement's own are values computed
+/// when the run begins. Other runs compute theirs.
+///
+/// # Errors
+/// As [`with_once`].
+fn with_values<'c, S: Borrow<StatementSession>>(
+    program: &Program,
+    (parameters, values): (&'c [Value], &'c mut Vec<Value>),
+    session: impl FnOnce() -> S,
+) -> Result<&'c [Value], Error> {
+    if program.once.codes.is_empty() || program.pipeline.is_none() {
+        return Ok(parameters);
+    }
+    *values = with_once(program, parameters, session().borrow())?;
+    Ok(values)
+}
+
 /// Runs a query to its end; gives the tree of its nodes with their measures.
 fn analyze<'c>(
     snapshots: (Snapshot<'c>, AttachedSnapshots<'c>),
@@ -203,6 +225,8 @@ fn analyze<'c>(
     let analysis = Arc::new(Analysis::new(program.measures, Arc::clone(&control.watch)));
     session.analysis = Some(Arc::clone(&analysis));
     let begun = analysis.begin();
+    let mut values = Vec::new();
+    let parameters = with_values(program, (parameters, &mut values), || &session)?;
     let mut kept = (Vec::new(), None);
     let kept = (parameters, &mut kept.0, &mut kept.1);
     let is_limited = control.memory_bytes().is_some();

@@ -22,6 +22,8 @@ pub struct Statement {
     /// `Some` where the plan belongs to the text's shape.
     of_shape: Option<OfShape>,
     pub(crate) parameters: Vec<Value>,
+    /// The parameters of the last run with the values computed for the run behind them.
+    pub(crate) values: Vec<Value>,
     /// Memory of the last run, for the next one; of no use to another plan.
     pub(crate) memory: Vec<Memory>,
     pub(crate) spare: Option<Box<General>>,
@@ -100,7 +102,8 @@ impl Statement {
     pub(crate) fn new(plan: Arc<Plan>) -> Statement {
         let parameters = vec![Value::Null; plan.parsed.parameters.len()];
         let (memory, spare, state) = (plan.take_memory(), None, None);
-        Statement { plan, of_shape: None, parameters, memory, spare, state }
+        let values = Vec::new();
+        Statement { plan, of_shape: None, parameters, values, memory, spare, state }
     }
 
     /// The statement `sql` with the plan found for the text.
@@ -110,7 +113,8 @@ impl Statement {
             Found::OfShape(plan, parameters, columns) => {
                 let of_shape = Some(OfShape { sql: sql.into(), columns });
                 let (memory, spare, state) = (plan.take_memory(), None, None);
-                Statement { plan, of_shape, parameters, memory, spare, state }
+                let values = Vec::new();
+                Statement { plan, of_shape, parameters, values, memory, spare, state }
             }
         }
     }

@@ -52,8 +52,8 @@ use crate::keep::kept_keys::{QueryRows, QuerySet, Rules};
 use crate::keep::key::push_converted_key;
 use crate::keep::listed::{ListPlace, ListRule, Listed, Listing};
 use crate::keep::matched::MatchedRows;
-use crate::plan::node::{GroupSource, Node, QueryPlan};
-use crate::plan::{Program, SubqueryPlan};
+use crate::plan::node::{GroupSource, Node};
+use crate::plan::{OnceCodes, Program, SubqueryPlan};
 use crate::schema::{Module, ModuleContext, ModuleRows, Schema, Txns};
 use crate::session::{Analysis, Session};
 use crate::value::{InRule, Value, ValueRef, assign};
@@ -193,7 +193,7 @@ impl Run {
         let before = out.len();
         let state = std::mem::take(&mut self.state);
         let mut machine = Machine::new(program, txns, session, state);
-        let result = self.rows(&program.root, &mut machine, count, out);
+        let result = self.rows(program, &mut machine, count, out);
         match result {
             Ok(true) => {
                 let parked = self.root.park(&program.root, &mut machine);
@@ -220,13 +220,15 @@ impl Run {
 
     fn rows(
         &mut self,
-        plan: &QueryPlan,
+        program: &Program,
         machine: &mut Machine<'_, '_>,
         count: usize,
         out: &mut Batch,
     ) -> Result<bool, Error> {
+        let plan = &program.root;
         if !self.started {
             self.started = true;
+            machine.compute_once(program)?;
             self.root.start(plan, machine);
         }
         if let Some(more) = self.root.fill_groups(plan, machine, count, out)? {
@@ -272,12 +274,29 @@ pub(crate) fn for_each_row(
     let mut run = Run::new(program, parameters);
     let mut machine = Machine::new(program, txns, session, std::mem::take(&mut run.state));
     machine.schema = machine.schema.or(schema);
+    machine.compute_once(program)?;
     let plan = &program.root;
     run.root.start(plan, &mut machine);
     while run.root.next(plan, &mut machine)? {
         each(&machine.registers[plan.output..plan.output + plan.width])?;
     }
     Ok(())
+}
+
+/// The parameters of a run: those given, and behind them the values computed when a run begins.
+///
+/// # Errors
+/// None of the functions called fails.
+pub(crate) fn with_once(
+    program: &Program,
+    parameters: &[Value],
+    session: &dyn Session,
+) -> Result<Vec<Value>, Error> {
+    let registers = Run::new(program, parameters).state.registers;
+    let mut machine = Machine::of_registers(registers, program.sets, session);
+    machine.parameters = Arc::new(parameters.to_vec());
+    machine.compute_once(program)?;
+    Ok(Arc::unwrap_or_clone(machine.parameters))
 }
 
 /// A run with cursors: the machine expressions and loops work on.
@@ -380,6 +399,26 @@ impl<'m, 't> Machine<'m, 't> {
             analysis: None,
             ticks: 0,
         }
+    }
+
+    /// Computes the values that stay the same for the whole run.
+    fn compute_once(&mut self, program: &Program) -> Result<(), Error> {
+        let OnceCodes { own, codes } = &program.once;
+        if codes.is_empty() {
+            return Ok(());
+        }
+        let mut parameters = std::mem::take(&mut self.parameters);
+        let known = Arc::make_mut(&mut parameters);
+        known.resize(*own, Value::Null);
+        for code in codes {
+            eval(self, code)?;
+            known.push(self.registers[code.result].clone());
+        }
+        for (reg, number) in program.parameters.iter().filter(|(_, number)| number > own) {
+            self.registers[*reg] = known[number - 1].clone();
+        }
+        self.parameters = parameters;
+        Ok(())
     }
 
     /// Does a part of a node's work under `EXPLAIN ANALYZE`; `rows` gives the number of rows it

@@ -13,7 +13,7 @@ use super::cost::{
     KEY_ASKED, KEYED_FOUND, KEYED_KEEP, KEYED_PROBE, KEYED_SETUP, LOOKUP, LOOKUP_FAR, LOOKUP_NEAR,
     PAGE, RANGE, ROWID_NEAR, SEEK, distinct, distinct_of, nearness, row_step,
 };
-use super::keyed::{IndexTree, key_columns, rowid_path};
+use super::keyed::{IndexTree, key_columns, row_key, rowid_path};
 use super::restrict::{Each, End, Prefix, Restriction, rejects_null, restrict, split};
 use super::virtual_table::VirtualPath;
 use super::{Learned, NullKey};
@@ -99,8 +99,10 @@ pub(super) struct Path<'e> {
     pub(super) per_row: f64,
     /// Rows found for each of those.
     pub(super) rows: f64,
-    /// The terms that the path makes sure of.
+    /// The terms that the path makes sure of by its equalities.
     pub(super) used: Vec<usize>,
+    /// The terms that the range of an index makes sure of.
+    pub(super) ranged: Vec<usize>,
     /// The values that [`KeyExpr::Each`] stands for, one after the other.
     pub(super) each: Option<Each<'e>>,
     /// Set where the rowids left by the conditions on the table may be gathered first.
@@ -247,6 +249,7 @@ pub(super) fn full_path<'e>(rows: f64) -> Path<'e> {
         per_row: rows,
         rows,
         used: Vec::new(),
+        ranged: Vec::new(),
         each: None,
         key_set: None,
         ascending: None,
@@ -762,6 +765,7 @@ impl<'e> Frame<'e> {
                 key_columns: columns.len(),
                 columns,
                 unique: true,
+                row_key: row_key(table),
                 rows: table_rows(table),
                 rows_per_key: &|columns| table.rows_per_key(columns),
                 rows_equal: &|key| table.rows_equal(key),
@@ -798,6 +802,7 @@ impl<'e> Frame<'e> {
                 columns: key_columns(source, Some(number)),
                 key_columns: index.key_columns,
                 unique: index.unique,
+                row_key: row_key(table),
                 rows,
                 rows_per_key: &|columns| index.rows_per_key(columns),
                 rows_equal: &|key| index.rows_equal(key),
@@ -925,39 +930,53 @@ impl<'e> Frame<'e> {
         let SourceKind::Table(table) = &source.kind else {
             return (HASH_KEEP, HASH_PROBE + found * HASH_FOUND);
         };
-        let hashed = keys.iter().find(|key| key.is_plain());
+        let hashed = keys.iter().filter(|key| !key.near);
+        // Conditions beside the keys are asked of every row with the keys.
+        let different = hashed.clone().map(|key| {
+            key.own_column().map_or(10.0, |column| distinct_of(table, column).unwrap_or(10.0))
+        });
+        let different = different.product::<f64>().min(table_rows(table));
+        let found = found.max(self.kept_rows(place, table) / different);
         let is_kept_once = self.runs == 1.0 && !table.without_rowid && !source.keeps_right();
-        let column = hashed.filter(|_| is_kept_once).and_then(Equality::own_column);
+        let is_plain = hashed.clone().all(Equality::is_plain);
+        let mut columns = hashed.filter_map(Equality::own_column).peekable();
         // A rowid is found without a table of rowids.
-        let Some(column) = column.filter(|column| *column != ROWID) else {
+        if !is_kept_once || !is_plain || columns.peek().is_none_or(|column| *column == ROWID) {
             return (HASH_KEEP, HASH_PROBE + found * HASH_FOUND);
-        };
-        let own: Sources = 1 << place;
-        let alone = self.terms.iter().filter(|term| term.reads == own);
+        }
         // Columns read by conditions on the table alone are not read again.
         let mut known: Vec<usize> = vec![ROWID];
-        alone.for_each(|term| term.expr.columns(&mut |_, column| known.push(column)));
+        for term in self.alone(place) {
+            self.terms[term].expr.columns(&mut |_, column| known.push(column));
+        }
         if keys.len() == 1 {
-            known.push(column);
+            known.extend(columns);
         }
         let is_read = self.needed[place].iter().any(|column| !known.contains(column));
         let row = if is_read { nearness(table.page_count()) * LOOKUP_FAR } else { 0.0 };
-        // One key is hashed; rows with an equal one are asked for the others.
-        let of_key = self.kept_rows(place, table) / distinct_of(table, column).unwrap_or(10.0);
-        let found = found.max(of_key);
         (KEYED_KEEP, KEYED_PROBE + found * (KEYED_FOUND + row))
     }
 
     /// About how many rows of a table meet the conditions on the table alone.
     fn kept_rows(&self, place: usize, table: &Table) -> f64 {
-        let own: Sources = 1 << place;
-        // Conditions with queries are asked of the rows found.
-        let alone = (0..self.terms.len())
-            .filter(|&term| self.terms[term].reads == own && !self.terms[term].expr.runs_query());
         match self.sources.len() {
-            1 => table_rows(table),
-            _ => table_rows(table) * self.estimates.share(self.sources, self.terms, place, alone),
+            1 if !self.estimates.have_samples() => table_rows(table),
+            _ => {
+                let alone = self.alone(place);
+                table_rows(table) * self.estimates.share(self.sources, self.terms, place, alone)
+            }
         }
+    }
+
+    /// The conditions on a source alone. Conditions with queries, or on the row of a select around,
+    /// are asked of the rows found.
+    fn alone(&self, place: usize) -> impl Iterator<Item = usize> {
+        let own: Sources = 1 << place;
+        (0..self.terms.len()).filter(move |&term| {
+            let term = &self.terms[term];
+            let is_own = term.reads == own && !term.expr.runs_query();
+            is_own && !reads_around(term.expr, self.sources)
+        })
     }
 
     /// Rows kept in memory; `walk` is the cost of coming to them.
@@ -996,20 +1015,9 @@ impl<'e> Frame<'e> {
                 }
             }
         }
-        // One key is hashed alone where that can be: the one with most values.
-        if let SourceKind::Table(table) = &self.sources[place].kind {
-            let values = |key: &Equality<'_>| match key.own_column().filter(|_| key.is_plain()) {
-                Some(column) => distinct_of(table, column).unwrap_or(10.0),
-                None => 0.0,
-            };
-            keys.sort_by(|a, b| values(b).total_cmp(&values(a)));
-        }
         let found = if keys.is_empty() { rows } else { rows.min(10.0) };
         let (keep, per_row) = self.hash_costs(place, &keys, found);
-        let alone = usable
-            .iter()
-            .copied()
-            .filter(|&term| self.terms[term].reads == own && !self.terms[term].expr.runs_query());
+        let alone = self.alone(place).filter(|term| usable.contains(term));
         let kept = match self.sources.len() {
             1 => rows,
             _ => rows * self.estimates.share(self.sources, self.terms, place, alone),

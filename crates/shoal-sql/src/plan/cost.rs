@@ -35,6 +35,9 @@ pub(super) const ROWID_SEEK: f64 = 10.0;
 pub(super) const ROWID_NEAR: f64 = 3.0;
 /// A key sought in an index.
 pub(super) const SEEK: f64 = 15.0;
+/// A key of several values sought again and again where the first is a constant: such keys lie
+/// together.
+pub(super) const SEEK_TOGETHER: f64 = 10.0;
 /// A row kept in a hash table, beside finding it; a key looked up there, and a row found.
 pub(super) const HASH_KEEP: f64 = 14.0;
 pub(super) const HASH_PROBE: f64 = 14.0;

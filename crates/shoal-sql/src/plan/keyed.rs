@@ -2,8 +2,8 @@
 
 use super::NullKey;
 use super::access::{KeyExpr, Path, PathKind, SOME, full_path, table_rows};
-use super::cost::{HALF_RANGE, RANGE, ROWID_SEEK, SEEK, nearness};
-use super::restrict::{Each, End, Restriction, RestrictionOp, ends};
+use super::cost::{HALF_RANGE, RANGE, ROWID_SEEK, SEEK, SEEK_TOGETHER, nearness};
+use super::restrict::{Each, End, Range, Restriction, RestrictionOp, range};
 use crate::resolve::tree::{Expr, ROWID, Source, SourceId, SourceKind};
 use crate::schema::{IndexSource, Table};
 use crate::value::{Affinity, Collation, Value};
@@ -29,6 +29,15 @@ impl KeyColumn<'_> {
             _ => false,
         }
     }
+}
+
+/// The columns telling a table's rows apart, and their collations.
+pub(super) fn row_key(table: &Table) -> Vec<(usize, Option<Collation>)> {
+    if !table.without_rowid {
+        return vec![(ROWID, Some(Collation::Binary))];
+    }
+    let parts = table.primary_key.iter();
+    parts.map(|part| (part.column, part.collation.as_ref().ok().copied())).collect()
 }
 
 /// The columns of an index, or of the tree of a table without rowid.
@@ -120,7 +129,8 @@ pub(super) fn rowid_path<'e>(
             ..full_path(each.values.count())
         });
     }
-    let (low, high) = ends(restrictions, rowid);
+    // The terms stay to be checked: a range is a cheap and safe superset.
+    let Range { low, high, terms: _ } = range(restrictions, rowid);
     let guess = match (&low, &high) {
         (None, None) => return None,
         (Some(_), Some(_)) => RANGE,
@@ -129,7 +139,6 @@ pub(super) fn rowid_path<'e>(
     let known = known_share(low, high, &|low, high| table.share(low, high));
     // A range is never worse than all rows.
     let rows = table_rows(table) * known.unwrap_or(guess).min(0.9);
-    // The terms stay to be checked: a range is a cheap and safe superset.
     Some(Path {
         kind: PathKind::RowidRange { low, high },
         per_row: ROWID_SEEK + rows,
@@ -170,6 +179,8 @@ pub(super) struct IndexTree<'e, 's> {
     /// How many of the columns its definition names.
     pub(super) key_columns: usize,
     pub(super) unique: bool,
+    /// The columns telling the table's rows apart, and their collations.
+    pub(super) row_key: Vec<(usize, Option<Collation>)>,
     pub(super) rows: f64,
     pub(super) rows_per_key: &'s dyn Fn(usize) -> Option<f64>,
     /// How many rows have these first values of the key, where samples tell.
@@ -238,14 +249,22 @@ impl<'e> IndexTree<'e, '_> {
             may_be_null |= null == NullKey::Finds;
             equal.push((KeyExpr::Expr(restriction.value), restriction.affinity, null));
         }
-        let (low, high) = match self.columns.get(equal.len()) {
-            Some(key) => ends(restrictions, |restriction| fits(restriction, key)),
-            None => (None, None),
+        let (low, high, ranged) = match self.columns.get(equal.len()) {
+            Some(key) => {
+                let Range { low, high, terms } = range(restrictions, |one| fits(one, key));
+                (low, high, terms)
+            }
+            None => (None, None, Vec::new()),
         };
         if equal.is_empty() && low.is_none() && high.is_none() {
             return None;
         }
-        let names_row = self.columns.iter().take(equal.len()).any(|key| key.column == Some(ROWID));
+        let names_row = self.row_key.iter().all(|(column, collation)| {
+            let mut known = self.columns.iter().take(equal.len());
+            let is_alike = |key: &KeyColumn<'_>| *column == ROWID || key.collation == *collation;
+            known.any(|key| key.column == Some(*column) && is_alike(key))
+        });
+        let names_row = names_row && !may_be_null;
         let is_key = self.unique && equal.len() >= self.key_columns && !may_be_null;
         let found_one = is_key || names_row;
         let mut rows = match equal.len() {
@@ -279,10 +298,15 @@ impl<'e> IndexTree<'e, '_> {
         let rows = if found_one { 1.0 } else { rows.max(SOME) };
         let whole = equal.len() >= self.key_columns && low.is_none() && high.is_none();
         let step = if whole { self.step_near } else { self.step };
+        let seek = match equal.as_slice() {
+            [(KeyExpr::Expr(Expr::Const(_) | Expr::Parameter(_)), ..), _, ..] => SEEK_TOGETHER,
+            _ => SEEK,
+        };
         Some(Path {
             kind: PathKind::Index { index: self.number, equal, low, high },
-            per_row: times * (SEEK + rows * step),
+            per_row: times * (seek + rows * step),
             used,
+            ranged,
             each,
             ..full_path(times * rows)
         })

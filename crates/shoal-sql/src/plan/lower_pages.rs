@@ -9,8 +9,8 @@ use shoal_store::{ColumnFinder, Pgno};
 use super::key_sets::key_sets;
 use super::lower::SelectDraft;
 use super::pipeline::{
-    Access, Arm, End, GroupColumn, GroupInput, HashAccess, IndexAccess, KEYS_MAX, Operand,
-    OutputPlace, Pipeline, PipelineStep, ProbeWalk, RECORDS_MAX, RecordPlan, Test, Walk,
+    Access, Arm, End, GroupColumn, GroupInput, HashAccess, HashedKey, IndexAccess, KEYS_MAX,
+    Operand, OutputPlace, Pipeline, PipelineStep, ProbeWalk, RECORDS_MAX, RecordPlan, Test, Walk,
 };
 use super::{
     AnyScan, Bound, EachCodes, EachScan, GroupPlan, HashKey, HashScan, IndexScan, Level, Loads,
@@ -624,7 +624,7 @@ impl Lowering {
         Some((access, record))
     }
 
-    /// The rows of a table by the hash of a key, and the equalities of further keys.
+    /// The rows of a table by the hash of their keys, and the equalities tested on a row.
     fn hash(
         &mut self,
         scan: &HashScan,
@@ -642,12 +642,14 @@ impl Lowering {
             return None;
         }
         let database = compiler.cursors.get(*cursor).copied()?;
-        let is_hashed = |key: &HashKey| {
+        // Near keys are compared by a condition of their own.
+        let is_hashed = |key: &&HashKey| {
             !key.near && key.build.in_place().is_some() && key.probe.in_place().is_some()
         };
-        let hashed = keys.iter().position(is_hashed)?;
-        let HashKey { build, affinity, collation, .. } = &keys[hashed];
-        let (affinity, collation) = (*affinity, *collation);
+        let hashed: Vec<&HashKey> = keys.iter().filter(is_hashed).collect();
+        if hashed.is_empty() || keys.iter().any(|key| !key.near && !is_hashed(&key)) {
+            return None;
+        }
         let mut lowering = Lowering::new(compiler, None);
         let record = lowering.record()?;
         lowering.load(record, early);
@@ -655,20 +657,21 @@ impl Lowering {
         if !filter.iter().flat_map(Test::operands).all(|operand| operand.is_at_most_of(record)) {
             return None;
         }
-        let key = lowering.key(build).filter(|key| key.is_of(record))?;
+        let own = |key: &&HashKey| lowering.key(&key.build).filter(|own| own.is_of(record));
+        let mut outputs = hashed.iter().map(own).collect::<Option<Vec<Operand>>>()?;
+        outputs.push(Operand::Rowid { record });
         let access = Access::Rows { root: *root, low: None, high: None, descending: false };
         let step = PipelineStep::alone(access, record, filter, (level.rows, level.estimate));
-        let outputs = Box::new([key, Operand::Rowid { record }]);
-        let build = lowering.rows_of(vec![step], outputs, (database, compiler.forced));
+        let build = lowering.rows_of(vec![step], outputs.into(), (database, compiler.forced));
         let record = self.record()?;
-        let key = self.key(&keys[hashed].probe)?;
         self.load(record, early);
-        let mut tests = Vec::with_capacity(keys.len() - 1);
-        for (number, key) in keys.iter().enumerate() {
-            // Near keys are compared by a condition of their own.
-            if number != hashed && !key.near {
+        let mut tests = Vec::new();
+        let mut probed = Vec::with_capacity(hashed.len());
+        for key in &hashed {
+            let (affinity, collation) = (key.affinity, key.collation);
+            probed.push(HashedKey { probe: self.key(&key.probe)?, affinity, collation });
+            if hashed.len() > 1 {
                 let (own, other) = (key.build.in_place()?, key.probe.in_place()?);
-                let (affinity, collation) = (key.affinity, key.collation);
                 let rule = Comparison { op: CompareOp::Equal, affinity, collation };
                 tests.push(self.compare(&rule, own, other)?);
             }
@@ -678,7 +681,7 @@ impl Lowering {
         }
         let (table, lookup) = (self.tables, self.lookup(*root));
         self.tables += 1;
-        let access = HashAccess { table, build, key, affinity, collation, lookup };
+        let access = HashAccess { table, build, keys: probed.into(), lookup };
         Some((Access::Hash(Box::new(access)), record, tests))
     }
 
@@ -951,7 +954,7 @@ impl PipelineStep {
                 low.iter_mut().chain(high).for_each(|end| each(&mut end.value));
             }
             Access::Rowid { key, lookup: _ } => each(key),
-            Access::Hash(access) => each(&mut access.key),
+            Access::Hash(access) => access.keys.iter_mut().for_each(|key| each(&mut key.probe)),
             Access::Index(index) => index.each_operand(each),
             Access::Any { arms, lookup: _ } => {
                 for arm in arms {

@@ -39,6 +39,7 @@ use crate::resolve::encoding::in_utf16;
 use crate::resolve::factor::factor;
 use crate::resolve::imply::imply;
 use crate::resolve::leakproof::keeps_hidden;
+use crate::resolve::once::take_once;
 use crate::resolve::push::push_down;
 use crate::resolve::tree::{Aggregate, OutputColumn, Query, SourceId};
 use crate::resolve::unnest::unnest;
@@ -66,6 +67,7 @@ pub(crate) struct Program {
     pub(crate) registers: usize,
     pub(crate) constants: Vec<(Reg, Value)>,
     pub(crate) parameters: Vec<(Reg, usize)>,
+    pub(crate) once: OnceCodes,
     pub(crate) sets: usize,
     /// The number of each cursor's database.
     pub(crate) cursors: Vec<usize>,
@@ -96,6 +98,15 @@ pub(crate) struct Program {
     pub(crate) learned: Vec<Learned>,
     /// The steps of the watched join, if any.
     pub(crate) watched: Vec<WatchedStep>,
+}
+
+/// Values computed when a run begins: see [`crate::resolve::once`].
+#[derive(Debug, Default)]
+pub(crate) struct OnceCodes {
+    /// How many parameters come before.
+    pub(crate) own: usize,
+    /// The value of each parameter behind.
+    pub(crate) codes: Vec<Code>,
 }
 
 impl Program {
@@ -564,8 +575,11 @@ fn rewritten(mut query: Query, schema: &Schema) -> Query {
     query
 }
 
-fn plan_resolved(query: Query, mut compiler: Compiler) -> Result<Program, Error> {
+fn plan_resolved(mut query: Query, mut compiler: Compiler) -> Result<Program, Error> {
+    let once = take_once(&mut query);
     let root = compiler.plan_query(&query);
+    let codes = once.values.iter().map(|value| compiler.code(value)).collect();
+    let once = OnceCodes { own: once.own, codes };
     let pipeline = node::Root::of(&root, &compiler);
     if let Some(error) = compiler.failed.take() {
         return Err(error);
@@ -582,6 +596,7 @@ fn plan_resolved(query: Query, mut compiler: Compiler) -> Result<Program, Error>
         registers: compiler.registers,
         constants: compiler.constants,
         parameters: compiler.parameters,
+        once,
         sets: compiler.sets,
         cursors: compiler.cursors,
         trees: compiler.trees,

@@ -221,20 +221,26 @@ pub(crate) enum Access {
     },
 }
 
-/// Rows found by the hash of a key.
+/// Rows found by the hash of their keys. Equalities of several keys are tested again on a row: rows
+/// of other keys may have the same hash.
 #[derive(Debug)]
 pub(crate) struct HashAccess {
     /// The number of the table of rowids.
     pub(crate) table: usize,
-    /// The rows kept: a key and a rowid of each.
+    /// The rows kept: the keys and a rowid of each.
     pub(crate) build: Pipeline,
-    /// The key looked up.
-    pub(crate) key: Operand,
-    /// The rules of the equality.
-    pub(crate) affinity: Option<Affinity>,
-    pub(crate) collation: Collation,
+    /// The keys looked up, with the rules of their equalities.
+    pub(crate) keys: Box<[HashedKey]>,
     /// The lookup that finds a row by its rowid, where columns of it are asked for.
     pub(crate) lookup: usize,
+}
+
+/// A key of a hash step: the value looked up, and the rules of the equality.
+#[derive(Debug)]
+pub(crate) struct HashedKey {
+    pub(crate) probe: Operand,
+    pub(crate) affinity: Option<Affinity>,
+    pub(crate) collation: Collation,
 }
 
 /// One of several ways to the rows of a table.

@@ -116,9 +116,10 @@ pub(super) fn restrict<'e>(
                 (low, RestrictionOp::Low { inclusive: true }),
                 (high, RestrictionOp::High { inclusive: true }),
             ];
+            let is_whole = free(&low.1) && free(&high.1);
             for ((rule, value), op) in ends {
                 if free(value) {
-                    out.push(compared(subject, op, value, rule));
+                    out.push(Restriction { is_whole, ..compared(subject, op, value, rule) });
                 }
             }
         }
@@ -227,22 +228,45 @@ fn reads(expr: &Expr, source: SourceId) -> bool {
     found
 }
 
+/// The range that restrictions put one subject in.
+pub(super) struct Range<'e> {
+    pub(super) low: Option<End<'e>>,
+    pub(super) high: Option<End<'e>>,
+    /// The conditions that say no more than the range.
+    pub(super) terms: Vec<usize>,
+}
+
 /// The lower and upper end that the restrictions put on one subject.
-pub(super) fn ends<'e>(
+pub(super) fn range<'e>(
     restrictions: &[Restriction<'e>],
     fits: impl Fn(&Restriction<'e>) -> bool,
-) -> (Option<End<'e>>, Option<End<'e>>) {
-    let (mut low, mut high) = (None, None);
+) -> Range<'e> {
+    let mut range = Range { low: None, high: None, terms: Vec::new() };
+    let mut beside = Vec::new();
     for restriction in restrictions.iter().filter(|restriction| fits(restriction)) {
         let end =
             |inclusive| End { value: restriction.value, inclusive, affinity: restriction.affinity };
-        match restriction.op {
-            RestrictionOp::Low { inclusive } if low.is_none() => low = Some(end(inclusive)),
-            RestrictionOp::High { inclusive } if high.is_none() => high = Some(end(inclusive)),
-            _ => {}
+        let is_taken = match restriction.op {
+            RestrictionOp::Low { inclusive } if range.low.is_none() => {
+                range.low = Some(end(inclusive));
+                true
+            }
+            RestrictionOp::High { inclusive } if range.high.is_none() => {
+                range.high = Some(end(inclusive));
+                true
+            }
+            RestrictionOp::Low { .. } | RestrictionOp::High { .. } => false,
+            _ => continue,
+        };
+        match is_taken && restriction.is_whole {
+            true => range.terms.push(restriction.term),
+            false => beside.push(restriction.term),
         }
     }
-    (low, high)
+    // Of a BETWEEN both ends are in the range, or the condition is asked.
+    range.terms.retain(|term| !beside.contains(term));
+    range.terms.dedup();
+    range
 }
 
 /// The texts that a `LIKE` or `GLOB` whose pattern begins with plain characters lies between, as

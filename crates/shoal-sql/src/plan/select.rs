@@ -739,7 +739,7 @@ fn draft<'e>(
         rowid: None,
         estimate: 0.0,
     };
-    for &used in &draft.path.used {
+    for &used in draft.path.used.iter().chain(&draft.path.ranged) {
         placed[used] = true;
     }
     for (index, term) in terms.iter().enumerate() {

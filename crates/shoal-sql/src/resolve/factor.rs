@@ -8,7 +8,7 @@
 
 use super::from::split_and;
 use super::tree::{Body, Expr, Query, Select, Source, SourceId, SourceKind};
-use crate::value::{Value, arithmetic};
+use crate::value::{ArithmeticOp, Value, arithmetic};
 
 /// Largest size of a condition to take apart.
 const SIZE_MAX: usize = 256;
@@ -37,13 +37,14 @@ fn factor_select(select: &mut Select) {
     }
 }
 
-/// Computes arithmetic of constants: arithmetic never fails.
+/// Computes arithmetic of constants, and joins constant texts: neither fails.
 fn fold(expr: &mut Expr) {
     expr.parts_mut(&mut fold);
     if let Expr::Arithmetic(op, left, right) = expr
         && let (Expr::Const(left), Expr::Const(right)) = (&**left, &**right)
-        && is_number(left)
-        && is_number(right)
+        && [left, right].into_iter().all(|value| {
+            is_number(value) || *op == ArithmeticOp::Concat && matches!(value, Value::Text(_))
+        })
     {
         *expr = Expr::Const(arithmetic(*op, left.as_ref(), right.as_ref()));
     }

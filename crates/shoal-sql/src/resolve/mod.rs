@@ -16,6 +16,7 @@ pub(crate) mod leakproof;
 mod merge;
 pub(crate) mod names;
 mod narrowed;
+pub(crate) mod once;
 mod past;
 pub(crate) mod push;
 mod recursion;

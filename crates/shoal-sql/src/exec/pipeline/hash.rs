@@ -1,25 +1,27 @@
-//! Hash steps of nested loops: the rowids of a table's rows by a key, gathered when the loops
+//! Hash steps of nested loops: the rowids of a table's rows by their keys, gathered when the loops
 //! begin. An index made for one run, without columns: of a row found more is read from its page
 //! where anything asks for it.
 //!
-//! Integer keys lie in one array, by the key itself where they are dense, else by its hash. Other
-//! keys have a table beside it. Without room under a limit of memory, keys and rowids lie in a
-//! file, sorted by key.
+//! Integer keys lie in one array, by the key itself where they are dense, else by its hash. Several
+//! keys are one integer there, the hash of all; the equalities are tested again on a row found.
+//! Single keys of other types have a table beside it. Without room under a limit of memory, keys
+//! and rowids lie in a file, sorted by key.
 
+use std::hash::Hasher as _;
 use std::ops::Range;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHasher};
 use shoal_store::{BATCH, Transaction};
 
 use super::each::RowView;
 use super::prepared::IntRange;
 use super::run::{At, LoopRun, Memory};
 use crate::Error;
-use crate::keep::key::{push_converted_key, with_converted};
+use crate::keep::key::{push_converted_key, push_key, with_converted};
 use crate::keep::sort::{Sorter, Values};
 use crate::keep::sorted::{SortedPlace, SortedRows};
 use crate::keep::{Kept, SortKey, SortPlan};
-use crate::plan::pipeline::{Access, HashAccess, Operand, Pipeline, PipelineStep, Test};
+use crate::plan::pipeline::{Access, HashAccess, HashedKey, Operand, Pipeline, PipelineStep, Test};
 use crate::session::Room;
 use crate::value::{Affinity, Collation, CompareOp, Value, ValueRef};
 
@@ -157,22 +159,18 @@ impl KeyedRows {
         let mut this = KeyedRows::default();
         let mut ints: Vec<(i64, i64)> = Vec::new();
         let mut full = false;
-        let mut key = Vec::new();
-        each_row(access, (txn, parameters), |value, rowid| {
+        each_row(access, (txn, parameters), |int, bytes, rowid| {
             if full {
                 return Ok(());
             }
             let mut size = ROW_BYTES;
-            let int = with_converted(value, access.affinity, int_of);
             if let Some(int) = int {
                 ints.push((int, rowid));
             } else {
-                key.clear();
-                push_converted_key(value, access.affinity, access.collation, &mut key);
-                size += key.len();
-                match this.others.get_mut(&*key) {
+                size += bytes.len();
+                match this.others.get_mut(bytes) {
                     Some(rowids) => rowids.push(rowid),
-                    None => drop(this.others.insert(key.as_slice().into(), vec![rowid])),
+                    None => drop(this.others.insert(bytes.into(), vec![rowid])),
                 }
             }
             full = ints.len() >= u32::MAX as usize;
@@ -197,13 +195,15 @@ impl KeyedRows {
     ) -> Result<KeyedRows, Error> {
         let sort = SortPlan { keys: vec![SortKey::ascending(0, Collation::Binary)] };
         let mut sorter = Sorter::default();
-        let mut key = Vec::new();
-        each_row(access, (txn, parameters), |value, rowid| {
-            key.clear();
-            push_converted_key(value, access.affinity, access.collation, &mut key);
+        let mut of_int = Vec::new();
+        each_row(access, (txn, parameters), |int, bytes, rowid| {
+            let key = match int {
+                Some(int) => int_key(int, &mut of_int),
+                None => bytes,
+            };
             let values = Values { first: 0, width: 2 };
             let value = |place: usize| match place {
-                0 => ValueRef::Blob(&key),
+                0 => ValueRef::Blob(key),
                 _ => ValueRef::Int(rowid),
             };
             sorter.push(room, (values, &sort), value, None)
@@ -213,41 +213,98 @@ impl KeyedRows {
         Ok(KeyedRows { sorted, ..KeyedRows::default() })
     }
 
-    /// Looks for a key other than NULL.
-    fn find(&mut self, access: &HashAccess, value: ValueRef<'_>) -> Found {
-        if value == ValueRef::Null {
-            return Found::Nowhere;
-        }
-        if self.sorted.is_none()
-            && let Some(int) = with_converted(value, access.affinity, int_of)
-        {
+    /// Looks for keys.
+    fn find<'v>(
+        &mut self,
+        keys: &'v [HashedKey],
+        value: impl Fn(&'v Operand) -> ValueRef<'v>,
+    ) -> Found {
+        let int = match hashed(keys, |key| value(&key.probe), &mut self.key) {
+            Hashed::Null => return Found::Nowhere,
+            Hashed::Int(int) => int,
+            Hashed::Bytes if self.sorted.is_none() && self.others.is_empty() => {
+                return Found::Nowhere;
+            }
+            Hashed::Bytes => return Found::Other,
+        };
+        if self.sorted.is_none() {
             return Found::Int(int);
         }
-        if self.sorted.is_none() && self.others.is_empty() {
-            return Found::Nowhere;
-        }
-        self.key.clear();
-        push_converted_key(value, access.affinity, access.collation, &mut self.key);
+        int_key(int, &mut self.key);
         Found::Other
     }
 }
 
-/// Calls `each` with the key and the rowid of every row that is kept; NULL is no key.
+/// What rows are found by.
+enum Hashed {
+    /// A key is NULL, equal to nothing.
+    Null,
+    /// The one key, or the hash of several.
+    Int(i64),
+    /// The one key, of another type.
+    Bytes,
+}
+
+/// Takes the keys of a row together; `bytes` has the key where it is no integer.
+#[inline]
+fn hashed<'v>(
+    keys: &'v [HashedKey],
+    mut value: impl FnMut(&'v HashedKey) -> ValueRef<'v>,
+    bytes: &mut Vec<u8>,
+) -> Hashed {
+    if let [key] = keys {
+        let value = value(key);
+        if value == ValueRef::Null {
+            return Hashed::Null;
+        }
+        if let Some(int) = with_converted(value, key.affinity, int_of) {
+            return Hashed::Int(int);
+        }
+        bytes.clear();
+        push_converted_key(value, key.affinity, key.collation, bytes);
+        return Hashed::Bytes;
+    }
+    bytes.clear();
+    for key in keys {
+        let value = value(key);
+        if value == ValueRef::Null {
+            return Hashed::Null;
+        }
+        push_converted_key(value, key.affinity, key.collation, bytes);
+    }
+    let mut hasher = FxHasher::default();
+    hasher.write(bytes);
+    Hashed::Int(hasher.finish().cast_signed())
+}
+
+/// The bytes of an integer key among spilled keys.
+fn int_key(int: i64, bytes: &mut Vec<u8>) -> &[u8] {
+    bytes.clear();
+    push_key(ValueRef::Int(int), Collation::Binary, bytes);
+    bytes
+}
+
+/// Calls `each` with the key and the rowid of every row kept: an integer, or else bytes. NULL is
+/// no key.
 fn each_row(
     access: &HashAccess,
     (txn, parameters): (&Transaction, &[Value]),
-    mut each: impl FnMut(ValueRef<'_>, i64) -> Result<(), Error>,
+    mut each: impl FnMut(Option<i64>, &[u8], i64) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let outputs = access.build.outputs.as_deref().unwrap_or_default();
-    let [key, rowid @ Operand::Rowid { .. }] = outputs else {
-        return Err(Error::Misuse { what: "the rows of a hash step have a key and a rowid" });
+    let Some((rowid @ Operand::Rowid { .. }, keys)) = outputs.split_last() else {
+        return Err(Error::Misuse { what: "the rows of a hash step have keys and a rowid" });
     };
+    let mut bytes = Vec::new();
     let mut memory = Memory::new(&access.build);
     access.build.for_each(txn, parameters, &mut memory, |row: RowView<'_, '_, '_>| {
-        match (row.value(key), row.value(rowid)) {
-            (ValueRef::Null, _) => Ok(()),
-            (value, ValueRef::Int(rowid)) => each(value, rowid),
-            _ => Ok(()),
+        let ValueRef::Int(rowid) = row.value(rowid) else { return Ok(()) };
+        let mut own = keys.iter();
+        let value = |_: &HashedKey| own.next().map_or(ValueRef::Null, |key| row.value(key));
+        match hashed(&access.keys, value, &mut bytes) {
+            Hashed::Null => Ok(()),
+            Hashed::Int(int) => each(Some(int), &[], rowid),
+            Hashed::Bytes => each(None, &bytes, rowid),
         }
     })
 }
@@ -305,7 +362,7 @@ impl<'a, 't> LoopRun<'a, 't> {
     where
         S: FnMut(&mut LoopRun<'a, 't>) -> Result<(), Error>,
     {
-        let found = rows.find(access, self.value(&access.key));
+        let found = rows.find(&access.keys, |key| self.value(key));
         let step = (number, level, access);
         let Some((within, is_told)) = self.rowids_asked(level) else { return Ok(false) };
         let mut matched = false;
