@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use shoal_store::vfs::{Clock, Entropy, File, OsClock, OsEntropy};
 use shoal_store::{Store, Watch};
@@ -84,6 +84,7 @@ impl Environment {
             now_unix_ms: OnceLock::new(),
             clock: Arc::clone(&self.clock),
             entropy: Arc::clone(&self.entropy),
+            drawn: Mutex::default(),
             watch: Arc::clone(&control.watch),
             room: control.memory_bytes().map(room),
             analysis: None,
@@ -119,6 +120,17 @@ impl RunningCounts {
     }
 }
 
+/// Random bytes drawn from the system together: a call of the system for each `random()` would take
+/// longer than reading the row.
+const DRAWN: usize = 512;
+
+/// Random bytes, some of them used.
+#[derive(Default)]
+struct Drawn {
+    all: Vec<u8>,
+    used: usize,
+}
+
 /// The session of one statement: the time stands still while the statement runs.
 pub(crate) struct StatementSession {
     counts: RunningCounts,
@@ -126,6 +138,8 @@ pub(crate) struct StatementSession {
     now_unix_ms: OnceLock<i64>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
+    /// Random bytes drawn together, for calls of `random()` row by row.
+    drawn: Mutex<Drawn>,
     watch: Arc<Watch>,
     /// The limit of memory, where there is one, and the store whose temporary files take spilled
     /// Where the memory is limited.
@@ -185,7 +199,19 @@ impl Session for StatementSession {
     }
 
     fn random(&self, bytes: &mut [u8]) {
-        self.entropy.fill(bytes);
+        if bytes.len() > DRAWN / 8 {
+            return self.entropy.fill(bytes);
+        }
+        let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        let Drawn { all, used } = &mut *drawn;
+        if all.len() - *used < bytes.len() {
+            all.resize(DRAWN, 0);
+            self.entropy.fill(all);
+            *used = 0;
+        }
+        let end = *used + bytes.len();
+        bytes.copy_from_slice(&all[*used..end]);
+        *used = end;
     }
 
     fn now_unix_ms(&self) -> i64 {
