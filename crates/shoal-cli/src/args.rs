@@ -4,6 +4,7 @@ pub(crate) mod cypher;
 pub(crate) mod exchange;
 pub(crate) mod flight;
 pub(crate) mod graph;
+mod later;
 pub(crate) mod ledger;
 pub(crate) mod mcp;
 pub(crate) mod mine;
@@ -19,6 +20,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use later::Later;
 pub(crate) use sql::{RowFormat, SqlArgs};
 
 /// A local-first database: documents people edit offline, kept in a file anyone can query.
@@ -44,77 +46,77 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Run SQL on a database, from arguments, from stdin, or in a shell on a terminal
-    Sql(SqlArgs),
+    Sql(Later<SqlArgs>),
     /// Ask and change the graph of a database in the language of openCypher
-    Cypher(cypher::CypherArgs),
+    Cypher(Later<cypher::CypherArgs>),
     /// Draw a graph of a database, or the neighbourhood of a node
-    Graph(graph::GraphArgs),
+    Graph(Later<graph::GraphArgs>),
     /// Read, edit and merge Automerge documents
     #[command(subcommand)]
-    Doc(DocVerb),
+    Doc(Later<DocVerb>),
     /// Read rows of CSV or JSON into a table
-    Import(transfer::ImportArgs),
+    Import(Later<transfer::ImportArgs>),
     /// Write the rows of a table or a query as CSV, JSON or SQL
-    Export(transfer::ExportArgs),
+    Export(Later<transfer::ExportArgs>),
     /// Write the tables and documents of a database as the SQL that makes them again
-    Dump(DumpArgs),
+    Dump(Later<DumpArgs>),
     /// Copy a database while others use it
-    Backup(BackupArgs),
+    Backup(Later<BackupArgs>),
     /// Print what differs between two databases: as SQL, JSON, or a changeset
-    Diff(exchange::DiffDatabasesArgs),
+    Diff(Later<exchange::DiffDatabasesArgs>),
     /// Apply a changeset or patchset to a database
-    Apply(exchange::ApplyArgs),
+    Apply(Later<exchange::ApplyArgs>),
     /// Print, invert, join and rebase changesets
     #[command(subcommand)]
-    Changeset(exchange::ChangesetVerb),
+    Changeset(Later<exchange::ChangesetVerb>),
     /// Merge two descendants of one database, cell by cell
-    Merge(exchange::MergeDatabasesArgs),
+    Merge(Later<exchange::MergeDatabasesArgs>),
     /// Sign history in a database, and verify it
     #[command(subcommand)]
-    Ledger(ledger::LedgerVerb),
+    Ledger(Later<ledger::LedgerVerb>),
     /// Let git show and merge databases and documents
-    GitInstall(exchange::GitInstallArgs),
+    GitInstall(Later<exchange::GitInstallArgs>),
     /// Run by git: see git-install
     #[command(subcommand, hide = true)]
-    GitDriver(exchange::GitDriverVerb),
+    GitDriver(Later<exchange::GitDriverVerb>),
     /// Run by import: reads a workbook
     #[cfg(feature = "excel")]
     #[command(hide = true)]
-    ReadWorkbook(transfer::ReadWorkbookArgs),
+    ReadWorkbook(Later<transfer::ReadWorkbookArgs>),
     /// Save what is left of a damaged database
-    Recover(RecoverArgs),
+    Recover(Later<RecoverArgs>),
     /// Seal a database: encrypt every page
-    Encrypt(vault::EncryptArgs),
+    Encrypt(Later<vault::EncryptArgs>),
     /// Make a sealed database a plain one again
-    Decrypt(vault::DecryptArgs),
+    Decrypt(Later<vault::DecryptArgs>),
     /// Give a sealed database another key, and write its pages again
-    Rekey(vault::RekeyArgs),
+    Rekey(Later<vault::RekeyArgs>),
     /// List, add and remove the keys of a sealed database
     #[command(subcommand)]
-    Keys(vault::KeysVerb),
+    Keys(Later<vault::KeysVerb>),
     /// Print what changes in a database, as it changes
-    Watch(WatchArgs),
+    Watch(Later<WatchArgs>),
     /// Serve the documents of a database to automerge-repo's clients, and a page about them
-    Serve(Box<serve::ServeArgs>),
+    Serve(Later<Box<serve::ServeArgs>>),
     /// Serve a database to agents by the Model Context Protocol (in builds with the feature mcp)
-    Mcp(Box<mcp::McpArgs>),
+    Mcp(Later<Box<mcp::McpArgs>>),
     /// Serve a database to clients of Arrow Flight SQL (in builds with the feature flight)
-    Flight(Box<flight::FlightArgs>),
+    Flight(Later<Box<flight::FlightArgs>>),
     /// Exchange documents with a sync server, another database, or a folder
-    Sync(serve::SyncArgs),
+    Sync(Later<serve::SyncArgs>),
     /// Make, list and revoke tokens for whoever may use a sync server
     #[command(subcommand)]
-    Token(token::TokenVerb),
+    Token(Later<token::TokenVerb>),
     /// Compute an Argon2 tag and print it in hexadecimal
-    Argon2(Argon2Args),
+    Argon2(Later<Argon2Args>),
     /// Hash a password, for a string to keep instead of it
-    HashPassword(password::HashPasswordArgs),
+    HashPassword(Later<password::HashPasswordArgs>),
     /// Tell whether a password is the one that was hashed
-    VerifyPassword(password::VerifyPasswordArgs),
+    VerifyPassword(Later<password::VerifyPasswordArgs>),
     /// Mine: try nonces on Argon2id for a pool or a node
-    Mine(Box<mine::MineArgs>),
+    Mine(Later<Box<mine::MineArgs>>),
     /// Do the main job once, on real data, and check the result
-    Tour(TourArgs),
+    Tour(Later<TourArgs>),
     /// Measure Shoal on this machine: answers first, then time
     #[command(after_long_help = "\
 Examples:
@@ -122,9 +124,9 @@ Examples:
   shoal bench --filter doc/trace/automerge-paper,table/join --html report.html
   shoal bench --quick --json record.json
   shoal bench report record.json")]
-    Bench(Box<shoal_lab::BenchArguments>),
+    Bench(Later<Box<shoal_lab::BenchArguments>>),
     /// Print a completion script for a shell
-    Completions(CompletionsArgs),
+    Completions(Later<CompletionsArgs>),
 }
 
 /// How a read verb answers.
@@ -736,9 +738,13 @@ mod tests {
             let file = folder.join(format!("{}.rs", name.replace('-', "_")));
             assert!(file.is_file(), "{}", file.display());
         };
-        for verb in Cli::command().get_subcommands() {
+        let mut command = Cli::command();
+        command.build();
+        let is_verb = |command: &&clap::Command| command.get_name() != "help";
+        for verb in command.get_subcommands().filter(is_verb) {
             check(&verbs, verb.get_name());
-            for inner in verb.get_subcommands().filter(|_| verb.get_name() == "doc") {
+            let inner = verb.get_subcommands().filter(is_verb);
+            for inner in inner.filter(|_| verb.get_name() == "doc") {
                 check(&verbs.join("doc"), inner.get_name());
             }
         }
