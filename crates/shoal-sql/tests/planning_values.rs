@@ -219,3 +219,41 @@ fn rows_of_a_list_are_sought() {
     let queries = sought.iter().chain(&others).map(|sql| (*sql).to_owned());
     check_forced(&mut connection, &peer, &queries.collect::<Vec<_>>());
 }
+
+#[test]
+fn conditions_on_partitions_are_asked_before_windows() {
+    let scratch = Scratch::new(&format!(
+        "{MIXED} create index a_n on a(n);
+         create view ranked as select id, n, t, c, f, row_number() over w as place,
+             sum(r) over (partition by n order by id) as total from a
+             window w as (partition by n, t order by id desc);
+         create view by_text as select id, t, c, count(*) over (partition by c) as many,
+             lag(id) over (partition by c, t order by id) as before from a;
+         create view grouped as select n, t, count(*) as many,
+             rank() over (partition by n order by count(*) desc, t) as place from a group by n, t;
+         create view by_any as select id, f, count(*) over (partition by f) as many from a;"
+    ));
+    let peer = scratch.theirs();
+    let mut connection = scratch.ours();
+    let sql = "select id, place, total from ranked where n = 7 and place = 1";
+    let plan = nodes(&mut connection, sql);
+    assert!(plan.contains("a_n (n=?)"), "{plan}");
+    let queries = [
+        sql,
+        "select id, place from ranked where t = 'k3' and place < 3",
+        "select id, place, total from ranked where n in (3, 4) and id > 100",
+        "select id, place from ranked where n between 3 and 5 and n < 5 and t is not null",
+        "select id, place from ranked where n = 3 or place = 1",
+        "select id, place from ranked where n + 1 = 4",
+        "select id, many, before from by_text where c = 'AB'",
+        "select id, many from by_text where c = 'Ab' collate binary",
+        "select id, many from by_text where t = 'k3'",
+        "select n, t, many, place from grouped where n = 4 and place <= 2",
+        "select n, t, many, place from grouped where t = 'k4'",
+        "select id, many from by_any where f = 1",
+        "select id, many from by_any where f = '1'",
+        "select b.id, r.place from b left join ranked r on r.n = 3 and r.id = b.id",
+        "select b.id, (select sum(place) from ranked r where r.n = b.n) from b where b.id < 30",
+    ];
+    check_forced(&mut connection, &peer, &queries.map(str::to_owned));
+}

@@ -3,7 +3,8 @@
 //!
 //! A condition moves only where the same rows meet the condition inside: it reads the subquery's
 //! columns and nothing else of the select around, each column is an expression safe to evaluate
-//! twice, and the subquery neither limits its rows nor looks at several of them at once.
+//! twice, and the subquery neither limits its rows nor looks at several of them at once. Groups and
+//! partitions of windows are kept or dropped whole, by their keys.
 
 use super::leakproof::is_leakproof;
 use super::tree::{Body, Expr, Query, Select, Source, SourceId, SourceKind};
@@ -96,8 +97,8 @@ fn body_takes(body: &Body, condition: &Expr) -> bool {
         }
         Body::Select(select) => {
             let distinct = select.distinct.as_ref();
-            if !select.window_calls.is_empty()
-                || distinct.is_some_and(|collations| !tells_alike(condition, collations))
+            if distinct.is_some_and(|collations| !tells_alike(condition, collations))
+                || !keeps_partitions(select, condition)
             {
                 return false;
             }
@@ -127,6 +128,23 @@ fn body_takes(body: &Body, condition: &Expr) -> bool {
             }
         }
     }
+}
+
+/// True where a condition keeps or drops whole partitions of every window of a select.
+fn keeps_partitions(select: &Select, condition: &Expr) -> bool {
+    if select.window_calls.is_empty() {
+        return true;
+    }
+    let mut keeps = !select.windows.is_empty() && tells_alike(condition, &[]);
+    condition.columns(&mut |_, column| {
+        let output = select.outputs.get(column);
+        keeps &= select.windows.iter().all(|window| {
+            window.partition_by.iter().any(|(key, collation)| {
+                *collation == Collation::Binary && output.is_some_and(|output| key.is_same(output))
+            })
+        });
+    });
+    keeps
 }
 
 /// True where a condition holds for both or none of two rows equal under the collations.

@@ -30,3 +30,7 @@ WITH RECURSIVE up(id, boss, depth) AS (SELECT EmployeeId, ReportsTo, 0 FROM Empl
 SELECT count(*) FROM InvoiceLine a JOIN InvoiceLine b ON b.InvoiceId = a.InvoiceId AND b.InvoiceLineId > a.InvoiceLineId JOIN Track t ON t.TrackId = a.TrackId JOIN Track u ON u.TrackId = b.TrackId AND u.AlbumId = t.AlbumId;
 -- composers
 SELECT upper(substr(Composer, 1, 1)), count(*), min(Name) FROM Track WHERE Composer IS NOT NULL AND (Name LIKE '%love%' OR Composer LIKE '%,%' OR UnitPrice > 1) GROUP BY 1 ORDER BY 1;
+-- since_a_day
+SELECT count(*), sum(Total) FROM Invoice WHERE InvoiceDate >= date('2025-12-31', '-400 days') AND InvoiceDate < datetime('2025-12-31', '-30 days');
+-- invoice_before
+SELECT count(p), sum(p) FROM (SELECT (SELECT b.Total FROM Invoice b WHERE b.CustomerId = a.CustomerId AND b.InvoiceDate < a.InvoiceDate ORDER BY b.InvoiceDate DESC LIMIT 1) p FROM Invoice a);

@@ -30,3 +30,9 @@ SELECT sum(c.commits) FROM cochange c WHERE c.a IN (SELECT id FROM file WHERE pa
 SELECT f.path, count(DISTINCT c.b), sum(c.commits) FROM file f LEFT JOIN cochange c ON c.a = f.id AND c.commits > 2 GROUP BY f.id ORDER BY 2 DESC, 1 LIMIT 25;
 -- both_ways
 SELECT count(*) FROM (SELECT a, b FROM cochange UNION SELECT b, a FROM cochange);
+-- siblings
+SELECT count(*), max(b.child - a.child) FROM parent a JOIN parent b ON b.parent = a.parent AND b.ordinal = a.ordinal AND b.child > a.child;
+-- listed_pairs
+SELECT count(*), sum(commits) FROM cochange WHERE (a, b) IN (SELECT a, b + 1 FROM cochange WHERE commits > 20);
+-- some_files
+SELECT count(*) FROM (SELECT path FROM file ORDER BY random() LIMIT 50);
