@@ -217,15 +217,16 @@ impl Transaction {
     /// pages: the page behind the last root is taken, and its content moved elsewhere.
     pub(crate) fn allocate_root(&mut self) -> Result<Pgno, Error> {
         let Some(layout) = self.map_layout() else { return self.allocate() };
-        let mut number = self.file.header.largest_root.saturating_add(1);
-        while layout.is_apart(number) {
-            number += 1;
+        let last = self.file.header.largest_root;
+        let past = || Corrupt::new("file header", "has a last root past all pages", last.into());
+        if last > self.file.page_count {
+            return Err(past().into());
         }
-        let root = Pgno::new(number).ok_or(Corrupt::new(
-            "file header",
-            "has a last root past all pages",
-            u64::from(self.file.header.largest_root),
-        ))?;
+        let mut number = last.saturating_add(1);
+        while layout.is_apart(number) {
+            number = number.checked_add(1).ok_or_else(past)?;
+        }
+        let root = Pgno::new(number).ok_or_else(past)?;
         if number > self.file.page_count {
             // Every page before is in use or free: the next one of the file is the root.
             while self.file.page_count < number {

@@ -162,6 +162,27 @@ fn files_with_a_log_that_state_pages_which_are_not_there_are_refused() {
     assert!(refused(u32::MAX - 1, u32::MAX - 1));
 }
 
+/// A file with a pointer map states its last root. A stated root past all pages made the next new
+/// tree extend the file up to that page: four billion pages in memory.
+#[test]
+fn a_tree_is_not_made_behind_a_last_root_past_all_pages() {
+    let bytes = database(512, 0, "PRAGMA auto_vacuum = 1; CREATE TABLE t(a)");
+    let pages = u32::try_from(bytes.len() / 512).unwrap();
+    let create = |largest_root: u32| {
+        let mut bytes = bytes.clone();
+        bytes[52..56].copy_from_slice(&largest_root.to_be_bytes());
+        let store = open(&bytes).unwrap();
+        let mut txn = store.begin(Mode::Write).unwrap();
+        let made = txn.create_btree(BtreeKind::Table);
+        assert!(txn.page_count() <= pages + 1);
+        made
+    };
+    assert!(create(pages).is_ok());
+    for past in [pages + 1, 100_000, u32::MAX - 1, u32::MAX] {
+        assert!(matches!(create(past), Err(Error::Corrupt(_))), "{past}");
+    }
+}
+
 /// A small database with interior pages, overflow pages and a freelist.
 fn sample() -> Vec<u8> {
     database(
