@@ -30,10 +30,17 @@ fn main() -> io::Result<()> {
         chunks(&name(&path), &fs::read(&path)?)?;
     }
     for (number, line) in fs::read_to_string("seeds/sql.txt")?.lines().enumerate() {
-        for target in ["sql_prepare", "sql_execute", "sql_differential"] {
+        for target in ["sql_prepare", "sql_execute", "sql_differential", "sql_writes_differential"]
+        {
             write(target, &format!("line-{number}"), line.as_bytes())?;
         }
     }
+    for (number, line) in fs::read_to_string("seeds/sql_writes.txt")?.lines().enumerate() {
+        for target in ["sql_execute", "sql_writes_differential"] {
+            write(target, &format!("writes-{number}"), line.as_bytes())?;
+        }
+    }
+    changesets()?;
     for target in ["shoal_projection", "shoal_strangers"] {
         let seeds = fs::read_to_string(format!("seeds/{target}.txt"))?;
         for (number, line) in seeds.lines().enumerate() {
@@ -50,6 +57,23 @@ fn main() -> io::Result<()> {
     write("vault_header", "whole", &shoal_fuzz::sealed::seed())?;
     full_text()?;
     documents()
+}
+
+/// Changes of the tables of `diff_changeset`, recorded as changesets and as patchsets.
+fn changesets() -> io::Result<()> {
+    let scripts: [&[&str]; 5] = [
+        &["INSERT INTO t VALUES (4, 'z', 0.5), (-1, NULL, NULL)"],
+        &["UPDATE t SET b = 'w', c = a WHERE a < 3", "UPDATE w SET c = 2"],
+        &["DELETE FROM t WHERE a = 2", "DELETE FROM w"],
+        &["UPDATE t SET a = a + 1 WHERE a = 3", "INSERT INTO w VALUES (x'01', 'c', 1.5)"],
+        &["DELETE FROM t", "INSERT INTO t VALUES (1, 'a longer text', 1e300), (2, x'ff00', 1)"],
+    ];
+    for (number, script) in scripts.into_iter().enumerate() {
+        for (form, changes) in shoal_fuzz::changeset::recorded(script).into_iter().enumerate() {
+            write("diff_changeset", &format!("recorded-{number}-{form}"), &changes)?;
+        }
+    }
+    Ok(())
 }
 
 /// Tables of FTS3 with two segments of some terms, and queries.
@@ -235,4 +259,26 @@ fn write(target: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
     let folder = Path::new("corpus").join(target);
     fs::create_dir_all(&folder)?;
     fs::write(folder.join(name), bytes)
+}
+
+/// Does nothing in the place of libFuzzer, so that a build with coverage links: `run` builds the
+/// seeds and the target with the same flags, and so all crates once.
+macro_rules! without_coverage {
+    ($($name:ident)*) => {
+        $(
+            // SAFETY: the names are those of the fuzzer's runtime, and no fuzzer is linked here.
+            #[allow(unsafe_code)]
+            #[unsafe(no_mangle)]
+            extern "C" fn $name() {}
+        )*
+    };
+}
+
+without_coverage! {
+    __sanitizer_cov_8bit_counters_init __sanitizer_cov_trace_pc_indir
+    __sanitizer_cov_trace_cmp1 __sanitizer_cov_trace_cmp2
+    __sanitizer_cov_trace_cmp4 __sanitizer_cov_trace_cmp8
+    __sanitizer_cov_trace_const_cmp1 __sanitizer_cov_trace_const_cmp2
+    __sanitizer_cov_trace_const_cmp4 __sanitizer_cov_trace_const_cmp8
+    __sanitizer_cov_trace_switch
 }

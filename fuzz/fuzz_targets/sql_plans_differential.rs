@@ -11,8 +11,8 @@ use std::rc::Rc;
 
 use libfuzzer_sys::fuzz_target;
 use shoal_fuzz::peers::{Peers, Verdict, all_choices};
-use shoal_sql::Forced;
 use shoal_fuzz::query;
+use shoal_sql::Forced;
 
 thread_local! {
     static PEERS: RefCell<HashMap<u8, Rc<RefCell<Peers>>>> = RefCell::default();

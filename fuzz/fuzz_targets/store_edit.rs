@@ -1,9 +1,11 @@
 //! `shoal_store::btree`, `freelist`, `commit`: any bytes as a database file open for writing. An
-//! edit succeeds or is refused; an uncommitted transaction leaves the file as before.
+//! edit succeeds or is refused; going back to a savepoint, through savepoints released within it,
+//! restores every page, and an uncommitted transaction leaves the file as before.
 //!
 //! The first byte is the length of the script of edits, next in the input; the rest is the file.
 #![no_main]
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
@@ -11,7 +13,7 @@ use shoal_fuzz::script::Script;
 use shoal_fuzz::{bounded, walk};
 use shoal_store::vfs::MemVfs;
 use shoal_store::{
-    Access, BtreeKind, Error, KeyOrder, Mode, Pgno, Transaction, ValueRef, encode_record,
+    Access, BtreeKind, Error, KeyOrder, Mode, Pgno, Savepoint, Transaction, ValueRef, encode_record,
 };
 
 fuzz_target!(|data: &[u8]| {
@@ -27,8 +29,9 @@ fuzz_target!(|data: &[u8]| {
             let before = vfs.get(path);
             let Ok(mut transaction) = store.begin(Mode::Write) else { return };
             let mut outcome = Ok(());
-            for _ in 0..script.below(20) {
-                outcome = edit(&mut transaction, &mut script);
+            let mut open = Vec::new();
+            for _ in 0..script.below(40) {
+                outcome = step(&mut transaction, &mut open, &mut script);
                 if outcome.is_err() {
                     break;
                 }
@@ -44,10 +47,72 @@ fuzz_target!(|data: &[u8]| {
     });
 });
 
-/// One edit chosen by the script; rolled back after an error, or when the script says so.
+/// Savepoints open at once.
+const OPEN_MAX: usize = 5;
+
+/// Takes a savepoint, goes back to one, releases one, or makes an edit. A failed edit is taken back
+/// with everything since the innermost savepoint, if there is one.
+fn step(
+    transaction: &mut Transaction,
+    open: &mut Vec<(Savepoint, u64)>,
+    script: &mut Script<'_>,
+) -> Result<(), Error> {
+    match script.below(8) {
+        0 | 1 if open.len() < OPEN_MAX => {
+            let before = digest(transaction);
+            open.push((transaction.savepoint()?, before));
+        }
+        2 if !open.is_empty() => {
+            let place = script.below(open.len());
+            go_back(transaction, open, place)?;
+        }
+        3 if !open.is_empty() => {
+            let place = script.below(open.len());
+            open.truncate(place + 1);
+            let (savepoint, _) = open.pop().expect("it is one of them");
+            let before = digest(transaction);
+            transaction.release(savepoint)?;
+            assert_eq!(digest(transaction), before, "a release changes no page");
+        }
+        _ => {
+            let outcome = edit(transaction, script);
+            if outcome.is_err() && !open.is_empty() {
+                return go_back(transaction, open, open.len() - 1);
+            }
+            return outcome;
+        }
+    }
+    Ok(())
+}
+
+/// Goes back to the open savepoint number `place`, and drops later ones.
+fn go_back(
+    transaction: &mut Transaction,
+    open: &mut Vec<(Savepoint, u64)>,
+    place: usize,
+) -> Result<(), Error> {
+    open.truncate(place + 1);
+    let (savepoint, before) = open.last().expect("it is one of them");
+    transaction.rollback_to(savepoint)?;
+    assert_eq!(digest(transaction), *before, "every page is as it was at the savepoint");
+    Ok(())
+}
+
+/// A digest of the first pages as the transaction sees them.
+fn digest(transaction: &Transaction) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    transaction.page_count().hash(&mut hasher);
+    for pgno in (1..=transaction.page_count().min(64)).filter_map(Pgno::new) {
+        // Reads the page, whatever it is.
+        let _ = transaction.btree_page(pgno);
+        transaction.page_bytes(pgno).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// One edit chosen by the script.
 fn edit(transaction: &mut Transaction, script: &mut Script<'_>) -> Result<(), Error> {
     let root = Pgno::new(script.below(12) as u32 + 1).expect("not zero");
-    let savepoint = transaction.savepoint()?;
     let rowid = *script.pick(&[1, 2, 3, 100, -1, i64::MAX, i64::MIN, 4, 5, 6, 7, 8]);
     let text = vec![b'x'; *script.pick(&[0, 3, 30, 100, 200, 490, 1000, 5000])];
     let values = [ValueRef::Text(&text), ValueRef::Int(rowid)];
@@ -67,9 +132,6 @@ fn edit(transaction: &mut Transaction, script: &mut Script<'_>) -> Result<(), Er
             transaction.drop_btree(root)?;
         }
         _ => transaction.clear_btree(root)?,
-    }
-    if script.byte() % 8 == 0 {
-        transaction.rollback_to(&savepoint)?;
     }
     Ok(())
 }

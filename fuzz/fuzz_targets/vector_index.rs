@@ -13,7 +13,7 @@ use shoal_store::vfs::MemVfs;
 
 const SETUP: &str = "
     CREATE VIRTUAL TABLE v USING vec0(e float[4], p integer partition key, n integer, chunk_size=8);
-    INSERT INTO v(e, p, n) SELECT '[' || value || ',1,2,' || value % 7 || ']', value % 2, value
+    INSERT INTO v(e, p, n) SELECT '[' || value || ',1,2,' || (value % 7) || ']', value % 2, value
         FROM generate_series(1, 40);
     CREATE VIRTUAL TABLE i USING vec_index(v, e, m=4);
 ";
@@ -77,7 +77,9 @@ fuzz_target!(|data: &[u8]| {
             let place = 1 + i64::from(u16::from_le_bytes([step[2], step[3]])) % 200;
             let changed = match table {
                 "i_meta" => format!("{column} = ?2"),
-                _ => format!("{column} = substr({column}, 1, ?2 - 1) || ?3 || substr({column}, ?2 + 1)"),
+                _ => format!(
+                    "{column} = substr({column}, 1, ?2 - 1) || ?3 || substr({column}, ?2 + 1)"
+                ),
             };
             let sql = format!("UPDATE {table} SET {changed} WHERE _rowid_ = ?1");
             let Ok(mut statement) = connection.prepare(&sql) else { continue };

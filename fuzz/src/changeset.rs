@@ -1,8 +1,8 @@
 //! Changesets from strangers: read, converted, applied.
 
 use shoal_diff::{
-    Answer, ApplyOptions, Conflict, ConflictKind, Form, Reader, Writer, apply, concat, invert,
-    rebase,
+    Answer, ApplyOptions, Conflict, ConflictKind, Form, Reader, Recorder, Writer, apply, concat,
+    invert, rebase,
 };
 use shoal_sql::Connection;
 use shoal_store::Store;
@@ -18,6 +18,21 @@ const TABLES: [&str; 5] = [
 fn run(connection: &mut Connection, sql: &str) {
     let mut statement = connection.prepare(sql).expect("a known statement");
     connection.execute(&mut statement).expect("a known statement runs");
+}
+
+/// What the statements change in the tables, as a changeset and as a patchset.
+///
+/// # Panics
+/// When a statement is wrong.
+#[must_use]
+pub fn recorded(statements: &[&str]) -> [Vec<u8>; 2] {
+    let mut connection = Connection::open(Store::memory()).expect("memory opens");
+    TABLES.iter().for_each(|sql| run(&mut connection, sql));
+    let recorder = Recorder::start(&mut connection).expect("a recorder starts");
+    statements.iter().for_each(|sql| run(&mut connection, sql));
+    [Form::Changeset, Form::Patchset].map(|form| {
+        recorder.changes(&mut connection, form).expect("the changes of known statements")
+    })
 }
 
 /// Whatever the bytes are, every use ends in a value or an error, and the database stays sound.

@@ -1,7 +1,7 @@
 //! The same query asked of Shoal and of SQLite.
 
 use rusqlite::types::ValueRef as Peer;
-use shoal_sql::{Connection, Error, ValueRef};
+use shoal_sql::{Connection, Error, Statement, ValueRef};
 
 /// Rows compared per statement; further rows are left out.
 pub const ROWS: usize = 300;
@@ -15,8 +15,25 @@ pub fn ours(connection: &mut Connection, text: &str) -> Result<Option<Vec<String
     if !statement.is_read_only() || statement.column_count() == 0 {
         return Ok(None);
     }
+    our_rows(connection, &mut statement).map(Some)
+}
+
+/// Runs any statement: Shoal's rows as texts, sorted.
+///
+/// # Errors
+/// Shoal's reason to refuse the statement.
+pub fn our_answer(connection: &mut Connection, text: &str) -> Result<Vec<String>, Error> {
+    let mut statement = connection.prepare(text)?;
+    if statement.column_count() == 0 {
+        connection.execute(&mut statement)?;
+        return Ok(Vec::new());
+    }
+    our_rows(connection, &mut statement)
+}
+
+fn our_rows(connection: &mut Connection, statement: &mut Statement) -> Result<Vec<String>, Error> {
     let mut all = Vec::new();
-    let mut rows = connection.query(&mut statement)?;
+    let mut rows = connection.query(statement)?;
     while let Some(row) = rows.next()? {
         let values: Vec<String> = row
             .values()
@@ -34,7 +51,7 @@ pub fn ours(connection: &mut Connection, text: &str) -> Result<Option<Vec<String
         }
     }
     all.sort();
-    Ok(Some(all))
+    Ok(all)
 }
 
 /// As [`ours`].
@@ -46,6 +63,19 @@ pub fn theirs(sqlite: &rusqlite::Connection, text: &str) -> rusqlite::Result<Opt
     if !statement.readonly() || statement.column_count() == 0 {
         return Ok(None);
     }
+    their_rows(&mut statement).map(Some)
+}
+
+/// As [`our_answer`].
+///
+/// # Errors
+/// SQLite's reason to refuse the statement.
+pub fn their_answer(sqlite: &rusqlite::Connection, text: &str) -> rusqlite::Result<Vec<String>> {
+    let mut statement = sqlite.prepare(text)?;
+    their_rows(&mut statement)
+}
+
+fn their_rows(statement: &mut rusqlite::Statement<'_>) -> rusqlite::Result<Vec<String>> {
     let width = statement.column_count();
     let mut all = Vec::new();
     let mut rows = statement.raw_query();
@@ -66,7 +96,17 @@ pub fn theirs(sqlite: &rusqlite::Connection, text: &str) -> rusqlite::Result<Opt
         }
     }
     all.sort();
-    Ok(Some(all))
+    Ok(all)
+}
+
+/// True for errors SQLite finds only when computing the faulty part: the name of a collation no
+/// comparison uses, a hexadecimal number the answer does not depend on.
+#[must_use]
+pub fn is_seen_late(error: &Error) -> bool {
+    let message = error.to_string();
+    ["no such collation sequence", "hex literal too big"]
+        .iter()
+        .any(|late| message.starts_with(late))
 }
 
 /// SQLite with the tables of a script.

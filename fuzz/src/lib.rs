@@ -11,6 +11,7 @@ pub mod chunk;
 #[path = "../../crates/shoal-mcp/tests/it/conversation.rs"]
 #[expect(dead_code, reason = "the server's own tests count requests, too")]
 mod conversation;
+pub mod determined;
 #[cfg(feature = "peers")]
 pub mod differential;
 pub mod document;
