@@ -74,6 +74,15 @@ fn refusals_name_what_they_refuse() {
             "CREATE TABLE x (a, b AS (datetime('2020-01-02', 'utc')))",
             "non-deterministic functions prohibited in generated columns",
         ),
+        (
+            "CREATE TABLE x (a, b AS (a) PERSISTED)",
+            "error in generated column: it is VIRTUAL or STORED",
+        ),
+        (
+            "ALTER TABLE t ADD COLUMN g AS (a) \"stored\"",
+            "error in generated column: it is VIRTUAL or STORED",
+        ),
+        ("CREATE TABLE x (a, b AS (a) AS (1))", "error in generated column \"b\""),
     ];
     for (sql, expect) in cases {
         assert_eq!(run_shoal(&mut connection, sql).unwrap_err(), expect, "{sql}");

@@ -341,7 +341,14 @@ impl Converter<'_> {
             }
             grammar::ColumnConstraint::Generated { expr, typ } => {
                 let expr = self.expr(expr)?;
-                let stored = typ.as_ref().is_some_and(|ty| ty.0.eq_ignore_ascii_case("stored"));
+                let stored = match typ.as_ref().map(|word| word.0) {
+                    Some(word) if word.eq_ignore_ascii_case("stored") => true,
+                    Some(word) if !word.eq_ignore_ascii_case("virtual") => {
+                        let message = "error in generated column: it is VIRTUAL or STORED";
+                        return Err(Error::meaning(message, self.identifier(word).offset));
+                    }
+                    _ => false,
+                };
                 ColumnConstraint::Generated { expr, stored }
             }
         })

@@ -211,7 +211,7 @@ impl CreateTablePlan {
             let mut default = false;
             for constraint in &def.constraints {
                 match constraint {
-                    ColumnConstraint::Generated { .. } if default => {
+                    ColumnConstraint::Generated { .. } if default || generated => {
                         return meaning(format!("error in generated column \"{}\"", def.name.text));
                     }
                     ColumnConstraint::Generated { .. } => generated = true,
