@@ -30,7 +30,7 @@ fn template() -> &'static (Secret, Vec<u8>) {
     TEMPLATE.get_or_init(|| {
         let entropy: Arc<dyn Entropy> = Arc::new(SeededEntropy::new(7));
         let (text, recipient) = shoal_vault::new_pair(|bytes| entropy.fill(bytes));
-        let keys = [NewKey::recipient(recipient.clone()), NewKey::recipient(recipient)];
+        let keys = [NewKey::recipient(recipient), NewKey::recipient(recipient)];
         let codec = shoal_vault::create(&keys, Cipher::AesGcmSiv, &entropy);
         let codec = Some(Arc::new(codec.expect("two slots fit")) as _);
         let vfs = MemVfs::new();
