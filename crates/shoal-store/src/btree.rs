@@ -2,6 +2,7 @@
 
 mod append;
 mod balance;
+mod batch;
 mod content;
 mod fill;
 mod index;
@@ -11,6 +12,7 @@ mod trail;
 mod whole;
 
 pub use append::NewEntry;
+pub use batch::{KEY_MAX, KeyColumns, LeafChange};
 pub use fill::TreeFill;
 pub use rows::{ChangedEntry, RowPlace};
 pub use whole::{BtreeKind, TreePages};
@@ -22,6 +24,7 @@ use shoal_format::{Corrupt, Page, PageKind, Payload, Pgno};
 
 use crate::cursor::{MAX_DEPTH, TreeKind};
 use crate::{Error, Transaction};
+use balance::Spread;
 use content::Content;
 use trail::{Step, Trail};
 
@@ -152,7 +155,7 @@ impl Transaction {
         }
         let mut content = Content::of(&view)?;
         content.insert(index, cell);
-        self.settle(trail, content, append)
+        self.settle(trail, content, if append { Spread::End } else { Spread::Even })
     }
 
     /// True when every step but the last leads to the right child.
@@ -176,7 +179,7 @@ impl Transaction {
         if view.free_bytes()? * 3 <= self.usable() * 2 {
             return Ok(());
         }
-        self.settle(trail, Content::of(&view)?, false)
+        self.settle(trail, Content::of(&view)?, Spread::Even)
     }
 
     /// An error when a record is longer than the format allows.

@@ -407,12 +407,19 @@ impl Transaction {
     /// As [`Transaction::edit_btree`] for a change that leaves the end of a tree where it is.
     pub(crate) fn edit_btree_in_place(&mut self, pgno: Pgno) -> Result<PageEdit<'_>, Error> {
         let usable = self.usable();
+        self.check_before_change(pgno)?;
+        let wipes = self.secure_delete() != SecureDelete::Off;
+        Ok(PageEdit::new(self.edit_in_place(pgno)?, pgno, usable)?.wiping(wipes))
+    }
+
+    /// Checks b-tree page `pgno` as a whole, unless this transaction changed it or the process
+    /// checked or wrote it already.
+    pub(crate) fn check_before_change(&mut self, pgno: Pgno) -> Result<(), Error> {
         if !self.changes_mut()?.dirty.contains_key(&pgno) && !self.snapshot.is_checked(pgno) {
             self.btree_page(pgno)?.check()?;
             self.snapshot.note_checked(pgno);
         }
-        let wipes = self.secure_delete() != SecureDelete::Off;
-        Ok(PageEdit::new(self.edit_in_place(pgno)?, pgno, usable)?.wiping(wipes))
+        Ok(())
     }
 
     /// Replaces the content of page `pgno` by zeroes and lets `fill` write the new content. Unless

@@ -43,7 +43,10 @@ mod wal;
 mod watch;
 
 pub use backup::Backup;
-pub use btree::{BtreeKind, ChangedEntry, NewEntry, RowPlace, TreeFill, TreePages};
+pub use btree::{
+    BtreeKind, ChangedEntry, KEY_MAX, KeyColumns, LeafChange, NewEntry, RowPlace, TreeFill,
+    TreePages,
+};
 pub use changes::Savepoint;
 pub use codec::{CodecRequest, CodecSource, Fault, PageCodec, Refused, Seal, Shape};
 pub use commit::CommitSeq;

@@ -10,7 +10,10 @@ use std::path::Path;
 use common::{SCHEMA, ask_sqlite, database, open, orders, record, root};
 use proptest::prelude::*;
 use shoal_store::vfs::MemVfs;
-use shoal_store::{Access, ChangedEntry, Mode, NewEntry, Pgno, Transaction, ValueRef};
+use shoal_store::{
+    Access, ChangedEntry, Error, KeyColumns, KeyOrder, LeafChange, Mode, NewEntry, Pgno,
+    Transaction, ValueRef,
+};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -22,6 +25,9 @@ enum Step {
     Delete { rowid: i64 },
     /// Delete every row from `rowid` on, up to `count`.
     DeleteRun { rowid: i64, count: usize },
+    /// Change rows from `rowid` on leaf by leaf, each so far from the one before: delete some, put
+    /// the others.
+    Many { rowid: i64, stride: i64, count: i64, seed: u8, len: usize, deletes: u8 },
     /// Make the following changes, then take them back.
     Undo,
     /// Commit and begin again.
@@ -39,6 +45,7 @@ fn row(seed: u8, len: usize) -> Row {
 
 fn steps(max_len: usize) -> impl Strategy<Value = Vec<Step>> {
     let len = prop_oneof![6 => 0..40_usize, 2 => 0..max_len / 4, 1 => 0..max_len];
+    let len_of_many = prop_oneof![8 => 0..40_usize, 1 => 0..max_len / 4];
     let step = prop_oneof![
         8 => (-50..400_i64, any::<u8>(), len.clone())
             .prop_map(|(rowid, seed, len)| Step::Put { rowid, seed, len }),
@@ -48,6 +55,11 @@ fn steps(max_len: usize) -> impl Strategy<Value = Vec<Step>> {
         4 => (-50..400_i64).prop_map(|rowid| Step::Delete { rowid }),
         1 => (-50..400_i64, 0..150_usize)
             .prop_map(|(rowid, count)| Step::DeleteRun { rowid, count }),
+        2 => (-50..400_i64, 1..4_i64, 0..300_i64, any::<u8>(), len_of_many, 0..5_u8).prop_map(
+            |(rowid, stride, count, seed, len, deletes)| {
+                Step::Many { rowid, stride, count, seed, len, deletes }
+            }
+        ),
         1 => Just(Step::Undo),
         1 => Just(Step::Commit),
     ];
@@ -169,6 +181,107 @@ impl Pair {
         assert_eq!(self.txn.table_delete(self.table, rowid).unwrap(), was_there);
     }
 
+    /// Changes many rows and their entries, each tree in its order.
+    fn change_many(&mut self, rows: &BTreeMap<i64, Option<Row>>) {
+        let rowids: Vec<i64> = rows.keys().copied().collect();
+        let bytes = |row: &Row| record(&[ValueRef::Text(&row.0), ValueRef::Blob(&row.1)]);
+        let mut at = 0;
+        while at < rowids.len() {
+            let model = &self.model;
+            let change = |number: usize, old: Option<&[u8]>, out: &mut Vec<u8>| {
+                let rowid = rowids[at + number];
+                assert_eq!(old.map(<[u8]>::to_vec), model.get(&rowid).map(bytes));
+                Ok::<_, Error>(match &rows[&rowid] {
+                    Some(row) => {
+                        out.clear();
+                        out.extend_from_slice(&bytes(row));
+                        LeafChange::Put
+                    }
+                    None => LeafChange::Remove,
+                })
+            };
+            let dealt = self.txn.change_rows(self.table, &rowids[at..], change).unwrap();
+            if dealt == 0 {
+                match &rows[&rowids[at]] {
+                    Some(row) => {
+                        self.txn.table_insert(self.table, rowids[at], &bytes(row)).unwrap();
+                    }
+                    None => drop(self.txn.table_delete(self.table, rowids[at]).unwrap()),
+                }
+            }
+            at += dealt.max(1);
+        }
+        for (number, order) in orders().iter().enumerate() {
+            let entry = |(rowid, row): (i64, &Row)| Self::entries(rowid, row)[number].clone();
+            let known = |rowid: &i64| Some((*rowid, self.model.get(rowid)?));
+            let gone: Vec<Vec<u8>> = rowids.iter().filter_map(known).map(entry).collect();
+            let new = rows.iter().filter_map(|(rowid, row)| Some((*rowid, row.as_ref()?)));
+            let new: Vec<Vec<u8>> = new.map(entry).collect();
+            self.change_entries(number, order, gone, LeafChange::Remove);
+            self.change_entries(number, order, new, LeafChange::Put);
+        }
+        for (rowid, row) in rows {
+            match row {
+                Some(row) => drop(self.model.insert(*rowid, row.clone())),
+                None => drop(self.model.remove(rowid)),
+            }
+        }
+    }
+
+    fn change_entries(
+        &mut self,
+        number: usize,
+        order: &KeyOrder,
+        mut entries: Vec<Vec<u8>>,
+        what: LeafChange,
+    ) {
+        // Some entries come out of order.
+        let compare = |a: &Vec<u8>, b: &Vec<u8>| {
+            let record = shoal_store::Record::new(b).unwrap();
+            let key: Vec<ValueRef<'_>> = record.values().map(Result::unwrap).collect();
+            order.compare(a, &key).unwrap()
+        };
+        entries.sort_by(compare);
+        if entries.len().is_multiple_of(5) && entries.len() > 2 {
+            let last = entries.len() - 1;
+            entries.swap(last / 2, last);
+        }
+        self.change_sorted((self.indexes[number], order), &entries, what);
+    }
+
+    fn change_sorted<'e>(
+        &mut self,
+        (root, order): (Pgno, &KeyOrder),
+        entries: &'e [Vec<u8>],
+        what: LeafChange,
+    ) {
+        let mut at = 0;
+        while at < entries.len() {
+            let key = |number: usize, columns: &mut KeyColumns<'e>| {
+                let record = shoal_store::Record::new(entries.get(at + number)?).unwrap();
+                let mut width = 0;
+                for (place, value) in columns.iter_mut().zip(record.values()) {
+                    *place = value.unwrap();
+                    width += 1;
+                }
+                Some(width)
+            };
+            let change = |number: usize, old: Option<&[u8]>, out: &mut Vec<u8>| {
+                assert_eq!(old.is_some(), what == LeafChange::Remove);
+                out.clear();
+                out.extend_from_slice(&entries[at + number]);
+                Ok::<_, Error>(what)
+            };
+            let dealt = self.txn.change_entries((root, order), key, change).unwrap();
+            if dealt == 0 && what == LeafChange::Remove {
+                assert!(self.txn.index_delete(root, &entries[at], order).unwrap());
+            } else if dealt == 0 {
+                self.txn.index_insert(root, &entries[at], order).unwrap();
+            }
+            at += dealt.max(1);
+        }
+    }
+
     fn step(&mut self, step: &Step) {
         match *step {
             Step::Put { rowid, seed, len } => self.put(rowid, row(seed, len)),
@@ -186,6 +299,14 @@ impl Pair {
                 let run: Vec<i64> =
                     self.model.range(rowid..).take(count).map(|(&rowid, _)| rowid).collect();
                 run.into_iter().for_each(|rowid| self.delete(rowid));
+            }
+            Step::Many { rowid, stride, count, seed, len, deletes } => {
+                let rows = (0..count).map(|number| {
+                    let is_put = number as u8 % 5 >= deletes;
+                    let row = row(seed.wrapping_add(number as u8), len + number as usize % 3);
+                    (rowid + number * stride, is_put.then_some(row))
+                });
+                self.change_many(&rows.collect());
             }
             Step::Undo | Step::Commit => {}
         }

@@ -212,6 +212,14 @@ impl Changer {
         self.unique.iter().any(|check| check.resolution == Conflict::Replace)
     }
 
+    /// What comes of a row with the key of another; `None` where programs of triggers, foreign keys
+    /// or clauses have a say.
+    pub(super) fn plain_resolution(&self) -> Option<Conflict> {
+        let key = self.unique.iter().find(|check| check.unique == Unique::Key)?;
+        let is_plain = key.clause.is_none() && self.replaced.is_empty() && self.leaving.is_empty();
+        is_plain.then_some(key.resolution)
+    }
+
     /// Checks a converted row and removes the rows that it replaces. `replacing` is the row that an
     /// update takes it from.
     ///

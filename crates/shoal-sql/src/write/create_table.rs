@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use shoal_store::{BtreeKind, Pgno};
 
+use super::collected::Collected;
 use super::constraints::Constraints;
 use super::insert::Inserter;
+use super::plain::{NO_VALUES, PlainTable};
 use super::query::RowQuery;
 use super::row::Row;
 use super::rows::Rows;
@@ -21,7 +23,7 @@ use crate::parse::ast::{
 };
 use crate::resolve::Around;
 use crate::schema::{Built, IndexOrigin, Object, Schema, Table, build_table};
-use crate::value::{Affinity, Value};
+use crate::value::{Affinity, ValueRef};
 
 /// A prepared `CREATE TABLE`.
 #[derive(Debug)]
@@ -248,7 +250,7 @@ impl CreateTablePlan {
     /// [`Error::Store`]; what the query raises.
     pub(crate) fn execute(&self, context: &mut Context<'_>) -> Result<Done, Failure> {
         // The rows are of the database as it was before the table.
-        let rows = self.source.as_ref().map(|source| source.run(context)).transpose()?;
+        let rows = self.source.as_ref().map(|source| source.collect(context)).transpose()?;
         let name = &self.definition.name.name.text;
         let (_, _, without_rowid, _) = self.parts();
         let own = context.own_schema();
@@ -281,18 +283,26 @@ impl CreateTablePlan {
     }
 }
 
-fn fill(
-    context: &mut Context<'_>,
-    table: &Arc<Table>,
-    rows: Vec<Vec<Value>>,
-) -> Result<(), Failure> {
+fn fill(context: &mut Context<'_>, table: &Arc<Table>, rows: Collected) -> Result<(), Failure> {
     let inserter = Inserter::plain(context.schema, table)?;
+    let hooks = context.session.row_hooks();
+    let plain = PlainTable::new(&inserter.changer).filter(|_| hooks.is_none());
     let mut row = Row::default();
-    for values in rows {
-        inserter.make(context, &mut row, |column| values.get(column).map(Value::as_ref))?;
+    rows.take_each(|values| {
+        if let Some(plain) = &plain {
+            let mut stored = NO_VALUES;
+            stored.iter_mut().zip(values.clone()).for_each(|(place, value)| *place = value);
+            let records = &mut context.state.scratch.plain;
+            let stored = &mut stored[..plain.width()];
+            if plain.insert(context.transaction, None, stored, records)?.is_some() {
+                return Ok(());
+            }
+        }
+        let values: Vec<ValueRef<'_>> = values.collect();
+        inserter.make(context, &mut row, |column| values.get(column).copied())?;
         inserter.insert(context, &mut row, None)?;
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// As many as SQLite takes unless built otherwise.

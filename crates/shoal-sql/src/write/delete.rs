@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::bulk::{self, Bulk, OrderedRows};
 use super::change::Changer;
 use super::narrowed;
 use super::plain::PlainTable;
@@ -15,6 +16,7 @@ use super::triggers::{Firing, Within, fire};
 use super::virtual_table::VirtualTarget;
 use super::{Context, Done, Failure, RowsWritten};
 use crate::Error;
+use crate::keep::RowValues;
 use crate::parse::ast::{Delete, Indexed, ObjectName, TriggerEvent};
 use crate::resolve::Around;
 use crate::schema::Table;
@@ -31,7 +33,7 @@ pub(crate) struct DeletePlan {
     returning: Option<Returning>,
     /// The keys of the rows to delete; `None` for all rows, whose pages are emptied.
     keys: Option<RowQuery>,
-    /// The short way for single rows.
+    /// The short way; for many rows alone of a table without rowid.
     plain: Option<PlainTable>,
 }
 
@@ -90,7 +92,7 @@ pub(crate) fn prepare(
     let mut plan =
         DeletePlan { into, changer, is_view, firing, references, returning, keys, plain };
     if plan.is_alone() {
-        plan.plain = PlainTable::new(&plan.changer);
+        plan.plain = PlainTable::for_bulk(&plan.changer);
     }
     Ok(plan)
 }
@@ -170,31 +172,73 @@ impl DeletePlan {
         let Some(keys) = &self.keys else {
             return Ok(Done { changes: self.delete_all(context)?, ..Done::default() });
         };
-        let keys = keys.run(context)?;
-        let mut done = Done::default();
+        let keys = keys.collect(context)?;
         let plain = self.plain.as_ref().filter(|_| context.session.row_hooks().is_none());
-        for values in keys {
-            if let (Some(plain), [Value::Int(rowid)]) = (plain, values.as_slice()) {
-                let records = &mut context.state.scratch.plain;
-                if let Some(count) = plain.delete(context.transaction, *rowid, records)? {
-                    done.changes += count;
-                    continue;
-                }
+        if let Some(plain) = plain.filter(|_| keys.len() >= bulk::ROWS_MIN)
+            && let Some(bulk) = Bulk::new(plain, context.transaction)
+            && let Some(keys) = OrderedRows::new(plain, &keys, true)
+        {
+            return self.delete_many(context, bulk, &keys);
+        }
+        let plain = plain.filter(|plain| plain.keyed().is_none());
+        let mut done = Done::default();
+        keys.take_each(|values| self.delete_found(context, plain, values, &mut done))?;
+        Ok(done)
+    }
+
+    /// Deletes rows leaf by leaf.
+    fn delete_many(
+        &self,
+        context: &mut Context<'_>,
+        mut bulk: Bulk<'_>,
+        keys: &OrderedRows<'_>,
+    ) -> Result<Done, Failure> {
+        let mut done = Done::default();
+        let mut at = 0;
+        while at < keys.len() {
+            let step = bulk.remove(context.transaction, (keys, at))?;
+            done.changes += step.changes;
+            at += step.dealt;
+            if step.dealt == 0 {
+                bulk.flush(context.transaction)?;
+                self.delete_found(context, None, keys.row(at), &mut done)?;
+                at += 1;
             }
-            let deleted = if self.is_view {
-                self.delete_of_view(context, Row { rowid: 0, values })
-            } else {
-                match (&self.into, split_key(&self.changer.rows.table, values).0) {
-                    (Some(table), RowKey::Rowid(rowid)) => table.delete(context, rowid),
-                    (_, key) => self.delete(context, &key),
-                }
-            };
-            let deleted = deleted.map_err(|failure| self.changer.veiled(failure));
-            if deleted.map_err(|failure| failure.after(done))? {
-                done.changes += 1;
+            bulk.flush_many(context.transaction)?;
+        }
+        bulk.flush(context.transaction)?;
+        Ok(done)
+    }
+
+    /// Deletes one row that was found.
+    fn delete_found(
+        &self,
+        context: &mut Context<'_>,
+        plain: Option<&PlainTable>,
+        values: RowValues<'_>,
+        done: &mut Done,
+    ) -> Result<(), Failure> {
+        let values: Vec<Value> = values.map(Value::from).collect();
+        if let (Some(plain), [Value::Int(rowid)]) = (plain, values.as_slice()) {
+            let records = &mut context.state.scratch.plain;
+            if let Some(count) = plain.delete(context.transaction, *rowid, records)? {
+                done.changes += count;
+                return Ok(());
             }
         }
-        Ok(done)
+        let deleted = if self.is_view {
+            self.delete_of_view(context, Row { rowid: 0, values })
+        } else {
+            match (&self.into, split_key(&self.changer.rows.table, values).0) {
+                (Some(table), RowKey::Rowid(rowid)) => table.delete(context, rowid),
+                (_, key) => self.delete(context, &key),
+            }
+        };
+        let deleted = deleted.map_err(|failure| self.changer.veiled(failure));
+        if deleted.map_err(|failure| failure.after(*done))? {
+            done.changes += 1;
+        }
+        Ok(())
     }
 
     /// Deletes every row, and gives how many there were. Pages are emptied as a whole unless the

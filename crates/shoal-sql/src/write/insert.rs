@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use super::bulk::{self, Bulk, OrderedRows};
 use super::change::{Changer, Verdict};
+use super::collected::Collected;
 use super::constraints::rowid_of;
 use super::narrowed;
+use super::plain::{COLUMNS_MAX, NO_VALUES, PlainIndex, PlainTable};
 use super::query::RowQuery;
 use super::references::{Change, References};
 use super::returning::Returning;
@@ -16,8 +19,9 @@ use super::virtual_table::VirtualTarget;
 use super::{Context, Done, Failure, RowsWritten};
 use crate::Error;
 use crate::error::NameKind;
+use crate::exec::RowExpr;
 use crate::parse::ast::{
-    Expr, ExprKind, Insert, InsertSource, Name, Select, SelectCore, TriggerEvent,
+    Conflict, Expr, ExprKind, Insert, InsertSource, Name, Select, SelectCore, TriggerEvent,
 };
 use crate::resolve::Around;
 use crate::schema::{Schema, Table};
@@ -33,6 +37,8 @@ pub(crate) struct InsertPlan {
     pub(super) columns: Vec<Option<usize>>,
     /// The place of the rowid's value, unless a column is the rowid.
     pub(super) rowid: Option<usize>,
+    /// The short way for rows of a query.
+    plain: Option<PlainTable>,
 }
 
 /// Where rows come from.
@@ -186,7 +192,14 @@ pub(crate) fn prepare(
         (Some(rows), _) => Source::Rows(rows),
         (None, Some(query)) => Source::Query(Box::new(query)),
     };
-    Ok(InsertPlan { inserter, source, columns, rowid })
+    let is_many = matches!(source, Source::Query(_)) && targets.len() <= COLUMNS_MAX;
+    let mut defaults = inserter.changer.constraints.defaults.iter().flatten();
+    let plain = (is_many
+        && inserter.is_alone()
+        && defaults.all(|default| matches!(default, RowExpr::Constant(_))))
+    .then(|| PlainTable::for_bulk(&inserter.changer))
+    .flatten();
+    Ok(InsertPlan { inserter, source, columns, rowid, plain })
 }
 
 /// True for a source of one row, without a query.
@@ -335,8 +348,8 @@ impl InsertPlan {
     /// The first row that a constraint refuses.
     pub(crate) fn execute(&self, context: &mut Context<'_>) -> Result<Done, Failure> {
         let queried = match &self.source {
-            Source::Query(query) => query.run(context)?,
-            Source::Defaults | Source::Rows(_) => Vec::new(),
+            Source::Query(query) => query.collect(context)?,
+            Source::Defaults | Source::Rows(_) => Collected::default(),
         };
         let table = &self.inserter.changer.rows.table;
         // The counter is there from now on, even if no row comes.
@@ -355,19 +368,137 @@ impl InsertPlan {
         &self,
         context: &mut Context<'_>,
         row: &mut Row,
-        queried: Vec<Vec<Value>>,
+        queried: Collected,
         done: &mut Done,
     ) -> Result<(), Failure> {
+        if let Some(plain) = &self.plain
+            && queried.len() >= bulk::ROWS_MIN
+            && context.session.row_hooks().is_none()
+            && let Some(bulk) = Bulk::new(plain, context.transaction)
+        {
+            return self.insert_many(context, (plain, bulk), row, queried, done);
+        }
         match &self.source {
             Source::Defaults => self.insert(context, row, done, |_| ValueRef::Null),
             Source::Rows(rows) => rows.iter().try_for_each(|values| {
                 let parameters = context.parameters;
                 self.insert(context, row, done, |place| values[place].value(parameters))
             }),
-            Source::Query(_) => queried.iter().try_for_each(|values| {
-                self.insert(context, row, done, |place| values[place].as_ref())
-            }),
+            Source::Query(_) => self.insert_rows(context, row, queried, done),
         }
+    }
+
+    /// Inserts the rows of a query into a plain table.
+    fn insert_many(
+        &self,
+        context: &mut Context<'_>,
+        (plain, mut bulk): (&PlainTable, Bulk<'_>),
+        row: &mut Row,
+        queried: Collected,
+        done: &mut Done,
+    ) -> Result<(), Failure> {
+        if let Some((rows, columns, replaces)) = self.ordered(plain, &queried) {
+            let mut at = 0;
+            while at < rows.len() {
+                let sources = (columns.as_slice(), replaces);
+                let step = bulk.put(context.transaction, (&rows, at), sources)?;
+                done.changes += step.changes;
+                at += step.dealt;
+                if step.dealt == 0 {
+                    bulk.flush(context.transaction)?;
+                    let values: Vec<ValueRef<'_>> = rows.row(at).collect();
+                    self.insert(context, row, done, |place| values[place])?;
+                    at += 1;
+                } else if plain.keyed().is_none() {
+                    done.last_insert_rowid = Some(rows.rowid(at - 1));
+                }
+                bulk.flush_many(context.transaction)?;
+            }
+            bulk.flush(context.transaction)?;
+            return Ok(());
+        }
+        if plain.keyed().is_some() {
+            return self.insert_rows(context, row, queried, done);
+        }
+        let defaults = &self.inserter.changer.constraints.defaults;
+        // Rows that others are in the way of go the general way, and in the end all others, too.
+        let (mut plain_rows, mut others) = (0_u64, 0_u64);
+        queried.take_each(|given| {
+            let mut values = NO_VALUES;
+            values.iter_mut().zip(given).for_each(|(place, value)| *place = value);
+            if others < 8 || plain_rows > others {
+                let mut stored = NO_VALUES;
+                for ((place, default), stored) in self.columns.iter().zip(defaults).zip(&mut stored)
+                {
+                    *stored = match (place, default) {
+                        (Some(place), _) => values[*place],
+                        (None, Some(RowExpr::Constant(value))) => value.as_ref(),
+                        (None, _) => ValueRef::Null,
+                    };
+                }
+                let alias = plain.alias().map(|alias| stored[alias]);
+                let rowid = match alias.or(self.rowid.map(|place| values[place])) {
+                    None | Some(ValueRef::Null) => Some(None),
+                    Some(ValueRef::Int(rowid)) => Some(Some(rowid)),
+                    Some(_) => None,
+                };
+                if let Some(rowid) = rowid {
+                    let records = &mut context.state.scratch.plain;
+                    let stored = (rowid, &mut stored[..plain.width()]);
+                    let transaction = &mut *context.transaction;
+                    let bulk = Some(&mut bulk);
+                    if let Some(rowid) = plain.insert_among(transaction, stored, records, bulk)? {
+                        plain_rows += 1;
+                        done.changes += 1;
+                        done.last_insert_rowid = Some(rowid);
+                        return Ok(());
+                    }
+                }
+            }
+            others += 1;
+            bulk.flush(context.transaction)?;
+            self.insert(context, row, done, |place| values[place])
+        })?;
+        Ok(bulk.flush(context.transaction)?)
+    }
+
+    /// The rows of a query in the order of the table, the places of the columns' values, and
+    /// whether rows take the place of others; `None` where they are not put by their keys.
+    fn ordered<'q>(
+        &self,
+        plain: &PlainTable,
+        queried: &'q Collected,
+    ) -> Option<(OrderedRows<'q>, Vec<usize>, bool)> {
+        if plain.indexes().iter().any(PlainIndex::is_unique) {
+            return None;
+        }
+        let resolution = self.inserter.changer.plain_resolution()?;
+        let columns: Vec<usize> = self.columns.iter().copied().collect::<Option<_>>()?;
+        let replaces = resolution == Conflict::Replace;
+        let rows = match (plain.keyed(), plain.alias()) {
+            (Some(keyed), _) if replaces || resolution == Conflict::Abort => {
+                let key = keyed.places[..keyed.width].iter().map(|column| columns[*column]);
+                OrderedRows::with_keys(keyed, queried, key.collect(), false)?
+            }
+            // Without others to be replaced rows behind the last one come quicker one by one.
+            (None, Some(alias)) if replaces => OrderedRows::with_rowids(queried, columns[alias])?,
+            _ => return None,
+        };
+        Some((rows, columns, replaces))
+    }
+
+    /// Inserts the rows of a query one by one.
+    fn insert_rows(
+        &self,
+        context: &mut Context<'_>,
+        row: &mut Row,
+        queried: Collected,
+        done: &mut Done,
+    ) -> Result<(), Failure> {
+        queried.take_each(|values| {
+            let values: Vec<ValueRef<'_>> = values.collect();
+            self.insert(context, row, done, |place| values[place])
+        })
     }
 
     /// Inserts a row, made in `row` of the values of the source.

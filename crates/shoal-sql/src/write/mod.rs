@@ -8,8 +8,10 @@
 mod actions;
 mod alter;
 mod analyze;
+mod bulk;
 mod bulk_loader;
 mod change;
+mod collected;
 mod constraints;
 mod create_index;
 mod create_table;

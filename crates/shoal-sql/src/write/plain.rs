@@ -5,13 +5,15 @@
 //! is left to the general path, and nothing has changed by then.
 
 use shoal_store::{
-    ChangedEntry, KeyOrder, NewEntry, Pgno, Record, RowPlace, Transaction, ValueRef, encode_record,
-    encode_values,
+    ChangedEntry, KEY_MAX, KeyOrder, NewEntry, Pgno, Record, RowPlace, Transaction, ValueRef,
+    encode_record, encode_values,
 };
 
+use super::bulk::Bulk;
 use super::change::Changer;
 use super::direct::Set;
 use super::row::compacted;
+use super::rows::Rows;
 use crate::Error;
 use crate::schema::{Column, IndexSource};
 use crate::session::Session;
@@ -19,16 +21,49 @@ use crate::value::{Affinity, Value};
 
 /// Most columns and indexes of such a table.
 pub(super) const COLUMNS_MAX: usize = 32;
-const INDEXES_MAX: usize = 8;
+pub(super) const INDEXES_MAX: usize = 8;
 
-/// A table with rowids, and without checks, generated columns, strict types, partial indexes and
-/// indexes on expressions.
+/// A table without checks, generated columns, strict types, partial indexes and indexes on
+/// expressions.
 #[derive(Debug)]
 pub(crate) struct PlainTable {
     root: Pgno,
     alias: Option<usize>,
     columns: Vec<PlainColumn>,
     indexes: Vec<PlainIndex>,
+    /// What columns hold in records that end before: those added to the table later.
+    missing: Vec<Value>,
+    /// Of a table without rowid; [`Bulk`](super::bulk::Bulk) alone changes such.
+    keyed: Option<Keyed>,
+}
+
+/// What a table without rowid has beside.
+#[derive(Debug)]
+pub(super) struct Keyed {
+    pub(super) order: KeyOrder,
+    /// The columns of the primary key.
+    pub(super) width: usize,
+    /// The column at each place of a record, those of the key first.
+    pub(super) places: Vec<usize>,
+}
+
+impl Keyed {
+    /// `None` for a table with rowids, and one that stores a column twice.
+    fn new(rows: &Rows) -> Option<Keyed> {
+        let table = &*rows.table;
+        let mut places = vec![usize::MAX; table.columns.len()];
+        for (number, column) in table.columns.iter().enumerate() {
+            *places.get_mut(column.stored?)? = number;
+        }
+        let width = table.primary_key.len();
+        let key = table.primary_key.iter().map(|part| part.column);
+        let is_plain = table.without_rowid
+            && table.stored_columns == places.len()
+            && !places.contains(&usize::MAX)
+            && width <= KEY_MAX
+            && key.eq(places.iter().copied().take(width));
+        is_plain.then(|| Keyed { order: rows.key_order().clone(), width, places })
+    }
 }
 
 /// A column of values stored as given, or nearly so.
@@ -39,7 +74,8 @@ pub(super) struct PlainColumn {
 }
 
 #[derive(Debug)]
-struct PlainIndex {
+pub(super) struct PlainIndex {
+    name: String,
     root: Pgno,
     order: KeyOrder,
     /// The columns of the table; `None` for the rowid.
@@ -58,22 +94,31 @@ pub(crate) struct PlainRecords {
 }
 
 /// The values of a row, the rowid's other name NULL.
-type Values<'v> = [ValueRef<'v>; COLUMNS_MAX];
+pub(super) type Values<'v> = [ValueRef<'v>; COLUMNS_MAX];
+
+/// Values before any is known.
+pub(super) const NO_VALUES: Values<'static> = [ValueRef::Null; COLUMNS_MAX];
 
 impl PlainTable {
-    /// `None` for a table that is not plain.
+    /// `None` for a table that is not plain, or has no rowids.
     pub(crate) fn new(changer: &Changer) -> Option<PlainTable> {
+        PlainTable::for_bulk(changer).filter(|table| table.keyed.is_none())
+    }
+
+    /// As [`PlainTable::new`], for [`Bulk`](super::bulk::Bulk): the table may have no rowids.
+    pub(super) fn for_bulk(changer: &Changer) -> Option<PlainTable> {
         let (rows, constraints) = (&changer.rows, &changer.constraints);
         let table = &*rows.table;
-        let is_plain = !table.without_rowid
+        let keyed = Keyed::new(rows);
+        let is_plain = table.without_rowid == keyed.is_some()
             && !table.strict
             && !table.autoincrement
             && !constraints.has_checks()
             && table.columns.len() <= COLUMNS_MAX
             && table.indexes.len() <= INDEXES_MAX
-            && (0..)
-                .zip(&table.columns)
-                .all(|(place, column)| column.generated.is_none() && column.stored == Some(place));
+            && (0..).zip(&table.columns).all(|(place, column)| {
+                column.generated.is_none() && (keyed.is_some() || column.stored == Some(place))
+            });
         let mut indexes = Vec::new();
         for (place, index) in table.indexes.iter().enumerate().filter(|_| is_plain) {
             let mut columns = Vec::new();
@@ -91,6 +136,7 @@ impl PlainTable {
             }
             let unique = if index.unique { index.key_columns } else { 0 };
             indexes.push(PlainIndex {
+                name: index.name.clone(),
                 root: index.root,
                 order: rows.order_of(place).clone(),
                 columns,
@@ -103,7 +149,51 @@ impl PlainTable {
             alias: table.rowid_alias,
             columns: columns.collect(),
             indexes,
+            missing: table.columns.iter().map(|column| column.missing_value.clone()).collect(),
+            keyed,
         })
+    }
+
+    pub(super) fn root(&self) -> Pgno {
+        self.root
+    }
+
+    pub(super) fn keyed(&self) -> Option<&Keyed> {
+        self.keyed.as_ref()
+    }
+
+    /// How many values name a row.
+    pub(super) fn key_width(&self) -> usize {
+        self.keyed.as_ref().map_or(1, |keyed| keyed.width)
+    }
+
+    pub(super) fn indexes(&self) -> &[PlainIndex] {
+        &self.indexes
+    }
+
+    /// As [`PlainColumn::accept`] of the column of a number.
+    pub(super) fn accept(&self, column: usize, value: &mut ValueRef<'_>) -> bool {
+        self.columns[column].accept(value)
+    }
+
+    /// True where NULL is in a column that has none, or in a primary key.
+    pub(super) fn lacks(&self, values: &[ValueRef<'_>]) -> bool {
+        let is_missing = |(place, column): (usize, &PlainColumn)| {
+            column.not_null && matches!(values[place], ValueRef::Null) && self.alias != Some(place)
+        };
+        let key = self.keyed.iter().flat_map(|keyed| &keyed.places[..keyed.width]);
+        self.columns.iter().enumerate().any(is_missing)
+            || key.into_iter().any(|column| matches!(values[*column], ValueRef::Null))
+    }
+
+    /// Appends the record of a row.
+    pub(super) fn encode(&self, values: &[ValueRef<'_>], format: u32, out: &mut Vec<u8>) {
+        match &self.keyed {
+            None => encode_record(&values[..self.columns.len()], format, out),
+            Some(keyed) => {
+                encode_values(keyed.places.iter().map(|column| values[*column]), format, out);
+            }
+        }
     }
 
     /// How many columns there are.
@@ -127,6 +217,21 @@ impl PlainTable {
         rowid: Option<i64>,
         values: &mut [ValueRef<'_>],
         records: &mut PlainRecords,
+    ) -> Result<Option<i64>, Error> {
+        self.insert_among(transaction, (rowid, values), records, None)
+    }
+
+    /// As [`PlainTable::insert`]: of many rows, with entries of indexes that are not unique left
+    /// waiting in `bulk`.
+    ///
+    /// # Errors
+    /// As [`PlainTable::insert`].
+    pub(super) fn insert_among(
+        &self,
+        transaction: &mut Transaction,
+        (rowid, values): (Option<i64>, &mut [ValueRef<'_>]),
+        records: &mut PlainRecords,
+        bulk: Option<&mut Bulk<'_>>,
     ) -> Result<Option<i64>, Error> {
         let rowid = match rowid {
             Some(rowid) => rowid,
@@ -152,7 +257,18 @@ impl PlainTable {
         records.row.clear();
         encode_record(values, format, &mut records.row);
         let few = self.entries(values, rowid, format, &mut records.entries);
-        let is_done = transaction.insert_new_row(self.root, rowid, &records.row, few.iter())?;
+        let is_done = match &bulk {
+            None => transaction.insert_new_row(self.root, rowid, &records.row, few.iter())?,
+            Some(_) => {
+                let mut own = Few::none();
+                let unique = few.iter().zip(&self.indexes).filter(|(_, index)| index.is_unique());
+                unique.for_each(|(entry, _)| own.push(entry));
+                transaction.insert_new_row(self.root, rowid, &records.row, own.iter())?
+            }
+        };
+        if let Some(bulk) = bulk.filter(|_| is_done) {
+            bulk.note_row(values, rowid, format);
+        }
         Ok(is_done.then_some(rowid))
     }
 
@@ -234,27 +350,22 @@ impl PlainTable {
             }
             new[column] = value;
         }
-        let new = &new[..self.columns.len()];
-        let is_missing = |(place, column): (usize, &PlainColumn)| {
-            column.not_null && matches!(new[place], ValueRef::Null) && self.alias != Some(place)
-        };
-        if self.columns.iter().enumerate().any(is_missing) {
+        if self.lacks(&new) {
             return Ok(None);
         }
         let format = transaction.header().schema_format;
         records.row.clear();
-        encode_record(new, format, &mut records.row);
+        self.encode(&new, format, &mut records.row);
         records.entries.clear();
         let mut places = [None; INDEXES_MAX];
         for (number, index) in self.indexes.iter().enumerate() {
-            let is_same = |column: &Option<usize>| column.is_none_or(|at| old[at] == new[at]);
-            if index.columns.iter().all(is_same) {
+            if !index.differs(&old, &new) {
                 continue;
             }
             let start = records.entries.len();
             index.encode(&old, rowid, format, &mut records.entries);
             let middle = records.entries.len();
-            let unique = index.encode(new, rowid, format, &mut records.entries);
+            let unique = index.encode(&new, rowid, format, &mut records.entries);
             places[number] = Some((start, middle, records.entries.len(), unique));
         }
         let mut few = Few::none();
@@ -329,18 +440,31 @@ impl PlainTable {
         self.columns.iter().enumerate().map(value).collect()
     }
 
-    /// The values of a record; false where it is of another number of columns.
-    fn decode<'v>(&self, record: &'v [u8], out: &mut Values<'v>) -> Result<bool, Error> {
+    /// The values of a record; false where it has more columns than the table.
+    pub(super) fn decode<'v>(
+        &'v self,
+        record: &'v [u8],
+        out: &mut [ValueRef<'v>],
+    ) -> Result<bool, Error> {
+        let width = self.columns.len();
+        let column_at = |place: usize| match &self.keyed {
+            None => Some(place).filter(|place| *place < width),
+            Some(keyed) => keyed.places.get(place).copied(),
+        };
         let mut count = 0;
         for value in Record::new(record).map_err(shoal_store::Error::from)?.values() {
-            let Some(place) = out.get_mut(count) else { return Ok(false) };
+            let place = column_at(count).and_then(|column| out.get_mut(column));
+            let Some(place) = place else { return Ok(false) };
             *place = value.map_err(shoal_store::Error::from)?;
             count += 1;
+        }
+        for column in (count..width).filter_map(column_at) {
+            out[column] = compacted(self.missing[column].as_ref(), self.columns[column].affinity);
         }
         if let Some(alias) = self.alias {
             out[alias] = ValueRef::Null;
         }
-        Ok(count == self.columns.len())
+        Ok(true)
     }
 }
 
@@ -370,9 +494,41 @@ impl PlainColumn {
 }
 
 impl PlainIndex {
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn root(&self) -> Pgno {
+        self.root
+    }
+
+    pub(super) fn order(&self) -> &KeyOrder {
+        &self.order
+    }
+
+    /// The columns of the table; `None` for the rowid.
+    pub(super) fn columns(&self) -> &[Option<usize>] {
+        &self.columns
+    }
+
+    pub(super) fn is_unique(&self) -> bool {
+        self.unique > 0
+    }
+
+    /// True where two versions of a row have different entries.
+    pub(super) fn differs(&self, old: &[ValueRef<'_>], new: &[ValueRef<'_>]) -> bool {
+        self.columns.iter().flatten().any(|&column| old[column] != new[column])
+    }
+
     /// Appends the record of a row's entry; gives the number of columns that no other entry may
     /// share with it.
-    fn encode(&self, values: &[ValueRef<'_>], rowid: i64, format: u32, out: &mut Vec<u8>) -> usize {
+    pub(super) fn encode(
+        &self,
+        values: &[ValueRef<'_>],
+        rowid: i64,
+        format: u32,
+        out: &mut Vec<u8>,
+    ) -> usize {
         let value = |column: &Option<usize>| match column {
             None => ValueRef::Int(rowid),
             Some(column) => values[*column],

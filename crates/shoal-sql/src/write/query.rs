@@ -1,6 +1,7 @@
 //! The queries within statements that write: what to insert, which rows to change.
 
 use super::Context;
+use super::collected::Collected;
 use super::target::Target;
 use crate::Error;
 use crate::exec::for_each_row;
@@ -152,6 +153,23 @@ impl RowQuery {
     pub(crate) fn run(&self, context: &mut Context<'_>) -> Result<Vec<Vec<Value>>, Error> {
         let parameters = context.parameters;
         self.run_with(context, parameters)
+    }
+
+    /// Runs the query and packs its rows.
+    ///
+    /// # Errors
+    /// As [`RowQuery::run`].
+    pub(crate) fn collect(&self, context: &mut Context<'_>) -> Result<Collected, Error> {
+        if self.program.reads_virtual {
+            context.flush_writers()?;
+        }
+        let mut rows = Collected::default();
+        let txns = (context.txns(), Some(context.schema));
+        for_each_row(&self.program, txns, context.session, context.parameters, |values| {
+            rows.push(values.iter().map(Value::as_ref));
+            Ok(())
+        })?;
+        Ok(rows)
     }
 
     /// Runs the query with parameters of its own.

@@ -95,6 +95,11 @@ impl Rows {
         })
     }
 
+    /// The order of the table itself, where it has no rowid.
+    pub(crate) fn key_order(&self) -> &KeyOrder {
+        &self.key_order
+    }
+
     /// The order of an index, by its place in the table's list.
     pub(crate) fn order_of(&self, index: usize) -> &KeyOrder {
         &self.indexes[index].order
@@ -473,7 +478,8 @@ pub(crate) fn clear(transaction: &mut Transaction, table: &Table) -> Result<u64,
     Ok(count)
 }
 
-fn missing_entry(name: &str) -> Error {
+/// The error of a row without its entry in the index, or table, of that name.
+pub(super) fn missing_entry(name: &str) -> Error {
     Error::Schema { object: name.to_owned(), why: "a row has no entry in it".to_owned() }
 }
 

@@ -2,6 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::bulk::{self, Bulk, OrderedRows};
 use super::change::{Changer, Updater};
 use super::delete::{split_key, split_row};
 use super::narrowed;
@@ -39,7 +40,7 @@ pub(crate) struct UpdatePlan {
     /// The new values, where they are computed for each row in its turn; the query has none then.
     by_row: Option<ByRow>,
     returning: Option<Returning>,
-    /// The short way for single rows, and the columns set.
+    /// The short way, for many rows alone of a table without rowid, and the columns set.
     plain: Option<(PlainTable, Vec<usize>)>,
 }
 
@@ -144,8 +145,9 @@ pub(crate) fn prepare(
     let plain = None;
     let mut plan =
         UpdatePlan { into, updater, is_view, at, query, joins, again, by_row, returning, plain };
-    if plan.is_alone() && plan.again.is_none() {
-        let table = PlainTable::new(&plan.updater.changer);
+    let moves = target.table.without_rowid && plan.updater.sets.changes_key(&target.table);
+    if plan.is_alone() && plan.again.is_none() && !moves {
+        let table = PlainTable::for_bulk(&plan.updater.changer);
         plan.plain = table.zip(plan.updater.sets.plain_columns(&target.table));
     }
     Ok(plan)
@@ -222,7 +224,20 @@ impl UpdatePlan {
             None => None,
             Some(at) => at.run(context)?.pop().and_then(|mut values| values.pop()),
         };
-        let collected = self.query.run(context)?;
+        let collected = self.query.collect(context)?;
+        let plain = self
+            .plain
+            .as_ref()
+            .filter(|_| context.session.row_hooks().is_none() && self.by_row.is_none());
+        if let Some((plain, columns)) = plain.filter(|_| collected.len() >= bulk::ROWS_MIN)
+            && !self.joins
+            && let Some(bulk) = Bulk::new(plain, context.transaction)
+            && let Some(rows) = OrderedRows::new(plain, &collected, false)
+        {
+            return self.update_many(context, bulk, (&rows, columns));
+        }
+        let plain = plain.filter(|(plain, _)| plain.keyed().is_none());
+        let collected = collected.into_rows();
         let collected = collected.into_iter().map(|values| split_key(table, values));
         let mut collected: Vec<(RowKey, Vec<Value>)> = collected.collect();
         if self.joins {
@@ -240,11 +255,8 @@ impl UpdatePlan {
         let mut once = None;
         // Where rows take the place of others, a row still to come may be gone or be another.
         let mut moved: FxHashSet<Vec<u8>> = FxHashSet::default();
-        let plain = self.plain.as_ref().filter(|_| context.session.row_hooks().is_none());
         for (key, values) in collected {
-            if let (Some((plain, columns)), RowKey::Rowid(rowid), None) =
-                (plain, &key, &self.by_row)
-            {
+            if let (Some((plain, columns)), RowKey::Rowid(rowid)) = (plain, &key) {
                 let records = &mut context.state.scratch.plain;
                 let sets = columns.iter().copied().zip(values.iter().map(Value::as_ref));
                 if let Some(count) = plain.set(context.transaction, *rowid, sets, records)? {
@@ -274,6 +286,38 @@ impl UpdatePlan {
                 }
             }
         }
+        Ok(done)
+    }
+
+    /// Changes rows leaf by leaf.
+    fn update_many(
+        &self,
+        context: &mut Context<'_>,
+        mut bulk: Bulk<'_>,
+        (rows, columns): (&OrderedRows<'_>, &[usize]),
+    ) -> Result<Done, Failure> {
+        let table = &self.updater.changer.rows.table;
+        let mut done = Done::default();
+        let mut at = 0;
+        while at < rows.len() {
+            let step = bulk.set(context.transaction, (rows, at), columns)?;
+            done.changes += step.changes;
+            at += step.dealt;
+            if step.dealt == 0 {
+                // Another row may be in the way, and is looked for in the indexes.
+                bulk.flush(context.transaction)?;
+                let (key, values) = split_key(table, rows.row(at).map(Value::from).collect());
+                at += 1;
+                let Some(old) = self.updater.changer.read(context, &key)? else { continue };
+                let stored = self.update(context, (&key, old, None), values, false);
+                let stored = stored.map_err(|failure| self.updater.changer.veiled(failure));
+                if stored.map_err(|failure| failure.after(done))?.is_some() {
+                    done.changes += 1;
+                }
+            }
+            bulk.flush_many(context.transaction)?;
+        }
+        bulk.flush(context.transaction)?;
         Ok(done)
     }
 

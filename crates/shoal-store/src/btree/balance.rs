@@ -13,6 +13,18 @@ use super::Content;
 use super::trail::{Step, Trail};
 use crate::{Error, Transaction};
 
+/// Which pages share the cells of one, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spread {
+    /// A page and its neighbours, evenly.
+    Even,
+    /// The content grew at the end of the tree: pages on the left are left full.
+    End,
+    /// The leaf and the one on its left, filled up where both have room for all: leaves change from
+    /// the left to the right, and those on the right are still to come.
+    Left,
+}
+
 /// Most pages sharing their cells at once.
 const NEIGHBOURS: usize = 3;
 
@@ -21,13 +33,12 @@ pub(super) const NO_CELLS: (&[u8], &[CellExtent]) = (&[], &[]);
 
 impl Transaction {
     /// Makes `content` the content of the last page of `trail`, and of as many other pages as
-    /// needed. `append`: the content grew at the end of the tree, so pages on the left are
-    /// left full.
+    /// needed.
     pub(super) fn settle(
         &mut self,
         mut trail: Trail,
         mut content: Content,
-        append: bool,
+        mut spread: Spread,
     ) -> Result<(), Error> {
         while let Some(&step) = trail.last() {
             let is_root = trail.len() == 1;
@@ -51,8 +62,11 @@ impl Transaction {
                 trail.push(Step { pgno: child, index: 0 });
                 continue;
             }
-            content = self.share(&trail, &content, append)?;
+            content = self.share(&trail, &content, spread)?;
             trail.pop();
+            if spread == Spread::Left {
+                spread = Spread::Even;
+            }
         }
         Ok(())
     }
@@ -101,20 +115,34 @@ impl Transaction {
 
     /// Spreads `content`, meant for the last page of `trail`, and the cells of its neighbours over
     /// as few pages as possible. Returns the new content of the parent.
-    fn share(&mut self, trail: &[Step], content: &Content, append: bool) -> Result<Content, Error> {
+    fn share(
+        &mut self,
+        trail: &[Step],
+        content: &Content,
+        spread: Spread,
+    ) -> Result<Content, Error> {
         let (this, parent) = (trail[trail.len() - 1], trail[trail.len() - 2]);
         // A copy, as the page changes before its last cells are read.
         let bytes = self.page(parent.pgno)?.to_vec();
         let above = self.view(&bytes, parent.pgno)?;
         let last = above.cell_count();
-        let count = NEIGHBOURS.min(last + 1);
-        let first = parent.index.saturating_sub(1).min(last + 1 - count);
+        let (first, count) = match spread {
+            Spread::Left => (parent.index.saturating_sub(1), 1 + parent.index.min(1)),
+            Spread::Even | Spread::End => {
+                let count = NEIGHBOURS.min(last + 1);
+                (parent.index.saturating_sub(1).min(last + 1 - count), count)
+            }
+        };
         let mut pages: Vec<Pgno> =
             (first..first + count).map(|child| above.child(child)).collect::<Result<_, _>>()?;
         self.check_distinct(&pages, trail)?;
 
         let all = self.gather(&above, first, &pages, this.pgno, content)?;
-        let ends = distribute(&all, self.usable() - all.kind.header_size(), append);
+        let capacity = self.usable() - all.kind.header_size();
+        let mut ends = distribute(&all, capacity, spread != Spread::Even);
+        if spread == Spread::Left && ends.len() > count {
+            ends = distribute(&all, capacity, false);
+        }
 
         while pages.len() > ends.len() {
             self.release_page(pages.pop().expect("it is longer than another"))?;

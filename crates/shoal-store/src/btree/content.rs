@@ -74,9 +74,8 @@ impl Content {
 
     /// Appends the cell `head` followed by `tail`.
     pub(super) fn push_parts(&mut self, head: &[u8], tail: &[u8]) {
-        self.cells.push(self.next(head.len() + tail.len()));
-        self.bytes.extend_from_slice(head);
-        self.bytes.extend_from_slice(tail);
+        let cell = self.keep_bytes(head, tail);
+        self.cells.push(cell);
     }
 
     /// The place of a cell about to be added. A few pages have less than 4 GiB.
@@ -88,6 +87,24 @@ impl Content {
     pub(super) fn insert(&mut self, index: usize, cell: &[u8]) {
         self.cells.insert(index, self.next(cell.len()));
         self.bytes.extend_from_slice(cell);
+    }
+
+    /// Keeps the bytes of a cell, to be placed by [`Content::set_cells`].
+    pub(super) fn keep_bytes(&mut self, head: &[u8], tail: &[u8]) -> CellExtent {
+        let cell = self.next(head.len() + tail.len());
+        self.bytes.extend_from_slice(head);
+        self.bytes.extend_from_slice(tail);
+        cell
+    }
+
+    /// The places of the cells `range`.
+    pub(super) fn cells(&self, range: std::ops::Range<usize>) -> &[CellExtent] {
+        &self.cells[range]
+    }
+
+    /// Makes `cells`, places of kept bytes, the cells.
+    pub(super) fn set_cells(&mut self, cells: Vec<CellExtent>) {
+        self.cells = cells;
     }
 
     /// Removes cell `index`.

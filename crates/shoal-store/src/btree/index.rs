@@ -7,6 +7,7 @@ use shoal_format::utf16::Utf16Key;
 use shoal_format::{Corrupt, IndexCell, KeyOrder, PageKind, Pgno, Record, ValueRef};
 
 use super::Content;
+use super::balance::Spread;
 use super::trail::{Step, Trail};
 use crate::cursor::{TreeKind, partition};
 use crate::{Error, Transaction};
@@ -141,7 +142,7 @@ impl Transaction {
         // The larger divider splits its page, so the way to the leaf must be found anew.
         trail.truncate(level);
         let root = trail[0].pgno;
-        self.settle(trail, content, false)?;
+        self.settle(trail, content, Spread::Even)?;
         let mut record = Vec::new();
         let cell = IndexCell::parse(&before, PageKind::IndexLeaf, self.usable())?;
         self.read_record(cell.payload, &mut record)?;

@@ -1,0 +1,319 @@
+//! Many rows or entries of one leaf changed at once, the leaf written once.
+//!
+//! Statements changing many rows go through them in the order of the tree: one descent finds a leaf,
+//! every change of this leaf is merged into its cells, and the pages are settled once.
+
+use std::cmp::Ordering;
+
+use shoal_format::cell::LeafHead;
+use shoal_format::overflow::local_len;
+use shoal_format::page::header_start;
+use shoal_format::{CellExtent, KeyOrder, Page, PageKind, Pgno, ValueRef};
+
+use super::Content;
+use super::balance::Spread;
+use super::trail::{Step, Trail};
+use crate::{Error, Transaction};
+
+/// What becomes of a row or an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeafChange {
+    /// It stays as it is, or absent.
+    Keep,
+    /// The record in the buffer takes its place, or is put where there is none.
+    Put,
+    /// It goes.
+    Remove,
+    /// It is left to the caller, with all behind it.
+    Stop,
+}
+
+/// Most columns of a key of [`Transaction::change_entries`].
+pub const KEY_MAX: usize = 16;
+
+/// The columns of a key, the first of them in use.
+pub type KeyColumns<'k> = [ValueRef<'k>; KEY_MAX];
+
+/// Pages whose cells one leaf takes up in one merge: distributing more at once gains nothing.
+const MERGED_PAGES_MAX: usize = 8;
+
+impl Transaction {
+    /// Changes rows of the table at `root`, given by ascending rowids, as far as they are on one
+    /// leaf: `change` gets the number of a row, its record (`None` where there is no such row) and
+    /// a buffer for another record. Returns how many of the rows were dealt with; 0 where the first
+    /// is left to single changes: rows with overflow pages, files of UTF-16.
+    ///
+    /// `change` may have been called for the row behind those dealt with.
+    ///
+    /// # Errors
+    /// As [`Transaction::table_insert`]; the errors of `change`, and then nothing changed.
+    pub fn change_rows<E: From<Error>>(
+        &mut self,
+        root: Pgno,
+        rowids: &[i64],
+        mut change: impl FnMut(usize, Option<&[u8]>, &mut Vec<u8>) -> Result<LeafChange, E>,
+    ) -> Result<usize, E> {
+        let Some(&first) = rowids.first() else { return Ok(0) };
+        if self.utf16().is_some() {
+            return Ok(0);
+        }
+        let (trail, mut index, _) = self.find_row(root, first)?;
+        let mut merge = self.merge(&trail)?;
+        let page = self.btree_page(trail[trail.len() - 1].pgno)?;
+        let is_last = self.is_rightmost(&trail)?;
+        let (count, usable) = (page.cell_count(), self.usable());
+        let mut dealt = 0;
+        let mut before = None;
+        for &rowid in rowids {
+            if before.replace(rowid) >= Some(rowid) {
+                break;
+            }
+            while index < count && page.rowid(index).map_err(Error::from)? < rowid {
+                index += 1;
+            }
+            // What is behind the leaf is sought anew.
+            if dealt > 0 && ((index == count && !is_last) || merge.is_full(usable)) {
+                break;
+            }
+            let mut old = None;
+            if index < count && page.rowid(index).map_err(Error::from)? == rowid {
+                let payload = page.table_leaf(index).map_err(Error::from)?.payload;
+                if payload.overflow.is_some() {
+                    break;
+                }
+                old = Some(payload.local);
+            }
+            let what = change(dealt, old, &mut merge.record)?;
+            if !merge.take(what, (index, old), Some(rowid), usable) {
+                break;
+            }
+            index += usize::from(old.is_some());
+            dealt += 1;
+        }
+        self.settle_merge(trail, merge)?;
+        Ok(dealt)
+    }
+
+    /// As [`Transaction::change_rows`] for entries of the index at `root`, or rows of a table
+    /// without rowids, in the order of their keys. `key` puts the key of the entry of a number into
+    /// the columns and gives their count; `None` behind the last. Entries on interior pages are
+    /// left to single changes, too.
+    ///
+    /// # Errors
+    /// As [`Transaction::index_insert`]; the errors of `change`, and then nothing changed.
+    pub fn change_entries<'k, E: From<Error>>(
+        &mut self,
+        (root, order): (Pgno, &KeyOrder),
+        mut key: impl FnMut(usize, &mut KeyColumns<'k>) -> Option<usize>,
+        mut change: impl FnMut(usize, Option<&[u8]>, &mut Vec<u8>) -> Result<LeafChange, E>,
+    ) -> Result<usize, E> {
+        // The key of this number and the one before, in turn.
+        let mut keys: [KeyColumns<'k>; 2] = [[ValueRef::Null; KEY_MAX]; 2];
+        let Some(width) = key(0, &mut keys[0]) else { return Ok(0) };
+        if self.utf16().is_some() {
+            return Ok(0);
+        }
+        let mut trail = Trail::new();
+        let found = self.find_entry((root, order), &keys[0][..width], &mut trail)?;
+        let Step { pgno: leaf, mut index } = trail[trail.len() - 1];
+        if !self.btree_page(leaf)?.kind().is_leaf() {
+            return Ok(0);
+        }
+        let mut merge = self.merge(&trail)?;
+        let page = self.btree_page(leaf)?;
+        let is_last = self.is_rightmost(&trail)?;
+        let (count, usable) = (page.cell_count(), self.usable());
+        let mut dealt = 0;
+        let mut is_found = found;
+        loop {
+            if dealt > 0 {
+                if merge.is_full(usable) || key(dealt, &mut keys[dealt & 1]) != Some(width) {
+                    break;
+                }
+                let wanted = &keys[dealt & 1][..width];
+                let mut side = Some(Ordering::Greater);
+                while index < count {
+                    side = compare(&page, index, order, wanted)?;
+                    if side != Some(Ordering::Less) {
+                        break;
+                    }
+                    index += 1;
+                }
+                is_found = index < count && side == Some(Ordering::Equal);
+                // A key out of order, one again, and one behind the leaf are sought anew.
+                let before = &keys[(dealt + 1) & 1][..width];
+                if side.is_none()
+                    || (index == count && !is_last)
+                    || (!is_found && !is_ascending(order, before, wanted))
+                {
+                    break;
+                }
+            }
+            let mut old = None;
+            if is_found {
+                let payload = page.index(index).map_err(Error::from)?.payload;
+                if payload.overflow.is_some() {
+                    break;
+                }
+                old = Some(payload.local);
+            }
+            let what = change(dealt, old, &mut merge.record)?;
+            if !merge.take(what, (index, old), None, usable) {
+                break;
+            }
+            index += usize::from(old.is_some());
+            dealt += 1;
+        }
+        self.settle_merge(trail, merge)?;
+        Ok(dealt)
+    }
+
+    /// The cells of the leaf at the end of `trail`, about to be changed.
+    fn merge(&mut self, trail: &Trail) -> Result<LeafMerge, Error> {
+        if self.changes_mut()?.has_failed() {
+            return Err(Error::Misuse("a transaction was used after a change in it failed"));
+        }
+        let leaf = trail[trail.len() - 1].pgno;
+        self.check_before_change(leaf)?;
+        LeafMerge::of(&self.btree_page(leaf)?)
+    }
+
+    /// Writes the merged cells.
+    fn settle_merge(&mut self, trail: Trail, merge: LeafMerge) -> Result<(), Error> {
+        let Some(content) = merge.into_content() else { return Ok(()) };
+        let leaf = trail[trail.len() - 1].pgno;
+        let room = self.usable() - header_start(leaf) - content.kind.header_size();
+        let spread = if content.size() > room { Spread::Left } else { Spread::Even };
+        self.change(|txn| {
+            if content.len() == 0 && content.kind == PageKind::TableLeaf && trail.len() > 1 {
+                return txn.drop_leaf(trail);
+            }
+            txn.settle(trail, content, spread)
+        })
+    }
+
+    /// Removes the leaf at the end of `trail`, none of whose rows is left, from its table.
+    fn drop_leaf(&mut self, mut trail: Trail) -> Result<(), Error> {
+        let leaf = trail[trail.len() - 1].pgno;
+        let above = trail[trail.len() - 2];
+        let count = self.btree_page(above.pgno)?.cell_count();
+        self.check_distinct(&[leaf], &trail)?;
+        if count == 0 {
+            // An only child: the root above takes it, or neighbours of the page above.
+            let kind = self.btree_page(leaf)?.kind();
+            return self.settle(trail, Content::new(kind), Spread::Even);
+        }
+        let mut edit = self.edit_btree(above.pgno)?;
+        if above.index == count {
+            let left = edit.page().child(count - 1)?;
+            edit.set_child(count, left)?;
+            edit.remove(count - 1)?;
+        } else {
+            edit.remove(above.index)?;
+        }
+        self.release_page(leaf)?;
+        trail.pop();
+        let page = self.btree_page(above.pgno)?;
+        if page.cell_count() == 0 && trail.len() == 1 {
+            let content = Content::of(&page)?;
+            return self.settle(trail, content, Spread::Even);
+        }
+        self.settle_if_sparse(trail)
+    }
+}
+
+/// The order of the key of an entry and another; `None` for an entry with overflow pages.
+fn compare(
+    page: &Page<'_>,
+    index: usize,
+    order: &KeyOrder,
+    key: &[ValueRef<'_>],
+) -> Result<Option<Ordering>, Error> {
+    let payload = page.index(index)?.payload;
+    match payload.overflow {
+        None => Ok(Some(order.compare(payload.local, key)?)),
+        Some(_) => Ok(None),
+    }
+}
+
+/// True where a key comes behind another.
+fn is_ascending(order: &KeyOrder, before: &[ValueRef<'_>], behind: &[ValueRef<'_>]) -> bool {
+    for (place, (&before, &behind)) in before.iter().zip(behind).enumerate() {
+        match order.compare_column(place, before, behind) {
+            Ordering::Equal => {}
+            side => return side == Ordering::Less,
+        }
+    }
+    false
+}
+
+/// The cells of a leaf, with changes merged in from the first to the last.
+struct LeafMerge {
+    /// The page's cells as they were, and the bytes of all cells.
+    content: Content,
+    /// The cells so far; `taken` of the old ones are among them or gone.
+    cells: Vec<CellExtent>,
+    taken: usize,
+    /// Bytes of new cells.
+    added: usize,
+    changed: bool,
+    record: Vec<u8>,
+}
+
+impl LeafMerge {
+    fn of(page: &Page<'_>) -> Result<LeafMerge, Error> {
+        let content = Content::of(page)?;
+        let cells = Vec::with_capacity(content.len() + 8);
+        Ok(LeafMerge { content, cells, taken: 0, added: 0, changed: false, record: Vec::new() })
+    }
+
+    /// True where more cells would make too many pages.
+    fn is_full(&self, usable: usize) -> bool {
+        self.added > usable * MERGED_PAGES_MAX
+    }
+
+    /// Takes over a change at cell `index`, where `old` is; false where it is left to the caller.
+    fn take(
+        &mut self,
+        what: LeafChange,
+        (index, old): (usize, Option<&[u8]>),
+        rowid: Option<i64>,
+        usable: usize,
+    ) -> bool {
+        match (what, old) {
+            (LeafChange::Stop, _) => return false,
+            (LeafChange::Keep, _) | (LeafChange::Remove, None) => return true,
+            (LeafChange::Remove, Some(_)) => self.skip_to(index, index + 1),
+            (LeafChange::Put, old) => {
+                let kind = self.content.kind;
+                if local_len(kind, usable, self.record.len()) != self.record.len() {
+                    return false;
+                }
+                self.skip_to(index, index + usize::from(old.is_some()));
+                let head = LeafHead::new(self.record.len(), rowid);
+                let cell = self.content.keep_bytes(head.bytes(), &self.record);
+                self.added += cell.size as usize;
+                self.cells.push(cell);
+            }
+        }
+        self.changed = true;
+        true
+    }
+
+    /// Takes the old cells before `index`, and goes on behind `end`.
+    fn skip_to(&mut self, index: usize, end: usize) {
+        self.cells.extend_from_slice(self.content.cells(self.taken..index));
+        self.taken = end;
+    }
+
+    /// The merged cells; `None` where nothing changed.
+    fn into_content(mut self) -> Option<Content> {
+        if !self.changed {
+            return None;
+        }
+        let count = self.content.len();
+        self.skip_to(count, count);
+        self.content.set_cells(self.cells);
+        Some(self.content)
+    }
+}
