@@ -267,8 +267,8 @@ impl<'b> Bulk<'b> {
         })
     }
 
-    /// Puts rows from place `at` on, as far as they belong on one leaf, with `replaces` in place of those with the same keys. `columns` has the place of each
-    /// column's value in a row.
+    /// Puts rows from place `at` on, as far as they belong on one leaf, with `replaces` in place of
+    /// those with the same keys. `columns` has the place of each column's value in a row.
     ///
     /// # Errors
     /// [`Error::Store`].

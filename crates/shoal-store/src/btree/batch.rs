@@ -1,7 +1,8 @@
 //! Many rows or entries of one leaf changed at once, the leaf written once.
 //!
-//! Statements changing many rows go through them in the order of the tree: one descent finds a leaf,
-//! every change of this leaf is merged into its cells, and the pages are settled once.
+//! Statements changing many rows go through them in the order of the tree: one descent finds a
+//! leaf, every change of this leaf is merged into its cells, and the pages are settled once. A leaf
+//! with one change is edited in place.
 
 use std::cmp::Ordering;
 
@@ -84,7 +85,7 @@ impl Transaction {
                 old = Some(payload.local);
             }
             let what = change(dealt, old, &mut merge.record)?;
-            if !merge.take(what, (index, old), Some(rowid), usable) {
+            if !merge.take(what, (&page, index, old), Some(rowid), usable)? {
                 break;
             }
             index += usize::from(old.is_some());
@@ -158,7 +159,7 @@ impl Transaction {
                 old = Some(payload.local);
             }
             let what = change(dealt, old, &mut merge.record)?;
-            if !merge.take(what, (index, old), None, usable) {
+            if !merge.take(what, (&page, index, old), None, usable)? {
                 break;
             }
             index += usize::from(old.is_some());
@@ -168,20 +169,22 @@ impl Transaction {
         Ok(dealt)
     }
 
-    /// The cells of the leaf at the end of `trail`, about to be changed.
+    /// The leaf at the end of `trail`, about to be changed.
     fn merge(&mut self, trail: &Trail) -> Result<LeafMerge, Error> {
         if self.changes_mut()?.has_failed() {
             return Err(Error::Misuse("a transaction was used after a change in it failed"));
         }
-        let leaf = trail[trail.len() - 1].pgno;
-        self.check_before_change(leaf)?;
-        LeafMerge::of(&self.btree_page(leaf)?)
+        self.check_before_change(trail[trail.len() - 1].pgno)?;
+        Ok(LeafMerge::default())
     }
 
-    /// Writes the merged cells.
+    /// Writes the merged cells; one change alone is made in place.
     fn settle_merge(&mut self, trail: Trail, merge: LeafMerge) -> Result<(), Error> {
-        let Some(content) = merge.into_content() else { return Ok(()) };
         let leaf = trail[trail.len() - 1].pgno;
+        if let Some(first) = merge.first {
+            return self.change(|txn| txn.make_single(trail, first));
+        }
+        let Some(content) = merge.into_content() else { return Ok(()) };
         let room = self.usable() - header_start(leaf) - content.kind.header_size();
         let spread = if content.size() > room { Spread::Left } else { Spread::Even };
         self.change(|txn| {
@@ -190,6 +193,23 @@ impl Transaction {
             }
             txn.settle(trail, content, spread)
         })
+    }
+
+    /// Makes the only change of the leaf at the end of `trail`.
+    fn make_single(&mut self, trail: Trail, change: Single) -> Result<(), Error> {
+        let leaf = trail[trail.len() - 1].pgno;
+        let Single { index, is_old, cell, head } = change;
+        let Some(cell) = cell else {
+            self.edit_btree(leaf)?.remove(index)?;
+            return self.settle_if_sparse(trail);
+        };
+        if is_old {
+            if self.edit_leaf(leaf, |edit, _| edit.overwrite(index, &cell[head..]))? {
+                return Ok(());
+            }
+            self.edit_btree(leaf)?.remove(index)?;
+        }
+        self.put_cell(trail, index, &cell)
     }
 
     /// Removes the leaf at the end of `trail`, none of whose rows is left, from its table.
@@ -247,8 +267,26 @@ fn is_ascending(order: &KeyOrder, before: &[ValueRef<'_>], behind: &[ValueRef<'_
     false
 }
 
-/// The cells of a leaf, with changes merged in from the first to the last.
+/// A change of one cell of a leaf.
+struct Single {
+    index: usize,
+    /// True where the cell is there.
+    is_old: bool,
+    /// The new cell, and how many bytes come before its record; `None` to remove the old one.
+    cell: Option<Vec<u8>>,
+    head: usize,
+}
+
+/// The changes of a leaf, merged into its cells from the first to the last.
+#[derive(Default)]
 struct LeafMerge {
+    /// The first change, until there is a second.
+    first: Option<Single>,
+    merged: Option<Merged>,
+    record: Vec<u8>,
+}
+
+struct Merged {
     /// The page's cells as they were, and the bytes of all cells.
     content: Content,
     /// The cells so far; `taken` of the old ones are among them or gone.
@@ -256,64 +294,83 @@ struct LeafMerge {
     taken: usize,
     /// Bytes of new cells.
     added: usize,
-    changed: bool,
-    record: Vec<u8>,
 }
 
 impl LeafMerge {
-    fn of(page: &Page<'_>) -> Result<LeafMerge, Error> {
-        let content = Content::of(page)?;
-        let cells = Vec::with_capacity(content.len() + 8);
-        Ok(LeafMerge { content, cells, taken: 0, added: 0, changed: false, record: Vec::new() })
-    }
-
     /// True where more cells would make too many pages.
     fn is_full(&self, usable: usize) -> bool {
-        self.added > usable * MERGED_PAGES_MAX
+        self.merged.as_ref().is_some_and(|it| it.added > usable * MERGED_PAGES_MAX)
     }
 
-    /// Takes over a change at cell `index`, where `old` is; false where it is left to the caller.
+    /// Takes over a change at cell `index` of a page, where `old` is; false where it is left to the
+    /// caller.
     fn take(
         &mut self,
         what: LeafChange,
-        (index, old): (usize, Option<&[u8]>),
+        (page, index, old): (&Page<'_>, usize, Option<&[u8]>),
         rowid: Option<i64>,
         usable: usize,
-    ) -> bool {
-        match (what, old) {
-            (LeafChange::Stop, _) => return false,
-            (LeafChange::Keep, _) | (LeafChange::Remove, None) => return true,
-            (LeafChange::Remove, Some(_)) => self.skip_to(index, index + 1),
-            (LeafChange::Put, old) => {
-                let kind = self.content.kind;
-                if local_len(kind, usable, self.record.len()) != self.record.len() {
-                    return false;
+    ) -> Result<bool, Error> {
+        let is_old = old.is_some();
+        let put = match (what, is_old) {
+            (LeafChange::Stop, _) => return Ok(false),
+            (LeafChange::Keep, _) | (LeafChange::Remove, false) => return Ok(true),
+            (LeafChange::Remove, true) => None,
+            (LeafChange::Put, _) => {
+                if local_len(page.kind(), usable, self.record.len()) != self.record.len() {
+                    return Ok(false);
                 }
-                self.skip_to(index, index + usize::from(old.is_some()));
-                let head = LeafHead::new(self.record.len(), rowid);
-                let cell = self.content.keep_bytes(head.bytes(), &self.record);
-                self.added += cell.size as usize;
-                self.cells.push(cell);
+                Some(LeafHead::new(self.record.len(), rowid))
             }
+        };
+        if self.first.is_none() && self.merged.is_none() {
+            let cell = put.as_ref().map(|head| [head.bytes(), &self.record].concat());
+            let head = put.as_ref().map_or(0, |head| head.bytes().len());
+            self.first = Some(Single { index, is_old, cell, head });
+            return Ok(true);
         }
-        self.changed = true;
-        true
+        let merged = match &mut self.merged {
+            Some(merged) => merged,
+            None => self.merged.insert(Merged::of(page)?),
+        };
+        if let Some(Single { index, is_old, cell, head }) = self.first.take() {
+            let parts = cell.as_ref().map(|cell| cell.split_at(head));
+            merged.take(index, is_old, parts);
+        }
+        merged.take(index, is_old, put.as_ref().map(|head| (head.bytes(), &*self.record)));
+        Ok(true)
+    }
+
+    /// The merged cells; `None` where nothing changed.
+    fn into_content(self) -> Option<Content> {
+        let mut merged = self.merged?;
+        let count = merged.content.len();
+        merged.skip_to(count, count);
+        merged.content.set_cells(merged.cells);
+        Some(merged.content)
+    }
+}
+
+impl Merged {
+    fn of(page: &Page<'_>) -> Result<Merged, Error> {
+        let content = Content::of(page)?;
+        let cells = Vec::with_capacity(content.len() + 8);
+        Ok(Merged { content, cells, taken: 0, added: 0 })
+    }
+
+    /// Removes the old cell `index`, if there is one, and puts the parts of a new one there.
+    fn take(&mut self, index: usize, is_old: bool, cell: Option<(&[u8], &[u8])>) {
+        self.skip_to(index, index + usize::from(is_old));
+        if let Some((head, record)) = cell {
+            let cell = self.content.keep_bytes(head, record);
+            self.added += cell.size as usize;
+            self.cells.push(cell);
+        }
     }
 
     /// Takes the old cells before `index`, and goes on behind `end`.
     fn skip_to(&mut self, index: usize, end: usize) {
         self.cells.extend_from_slice(self.content.cells(self.taken..index));
         self.taken = end;
-    }
-
-    /// The merged cells; `None` where nothing changed.
-    fn into_content(mut self) -> Option<Content> {
-        if !self.changed {
-            return None;
-        }
-        let count = self.content.len();
-        self.skip_to(count, count);
-        self.content.set_cells(self.cells);
-        Some(self.content)
     }
 }
