@@ -11,7 +11,7 @@ use flate2::read::DeflateDecoder;
 use shoal_crdt::{ActorId, Document, SaveOptions, SyncState};
 use shoal_format::{Pgno, journal};
 use shoal_fuzz::script::Script;
-use shoal_fuzz::{changes, chunk};
+use shoal_fuzz::{changes, changeset, chunk};
 
 /// Largest file taken whole as a seed, in bytes.
 const SMALL: usize = 32 << 10;
@@ -61,15 +61,8 @@ fn main() -> io::Result<()> {
 
 /// Changes of the tables of `diff_changeset`, recorded as changesets and as patchsets.
 fn changesets() -> io::Result<()> {
-    let scripts: [&[&str]; 5] = [
-        &["INSERT INTO t VALUES (4, 'z', 0.5), (-1, NULL, NULL)"],
-        &["UPDATE t SET b = 'w', c = a WHERE a < 3", "UPDATE w SET c = 2"],
-        &["DELETE FROM t WHERE a = 2", "DELETE FROM w"],
-        &["UPDATE t SET a = a + 1 WHERE a = 3", "INSERT INTO w VALUES (x'01', 'c', 1.5)"],
-        &["DELETE FROM t", "INSERT INTO t VALUES (1, 'a longer text', 1e300), (2, x'ff00', 1)"],
-    ];
-    for (number, script) in scripts.into_iter().enumerate() {
-        for (form, changes) in shoal_fuzz::changeset::recorded(script).into_iter().enumerate() {
+    for (number, script) in changeset::SCRIPTS.into_iter().enumerate() {
+        for (form, changes) in changeset::recorded(script).into_iter().enumerate() {
             write("diff_changeset", &format!("recorded-{number}-{form}"), &changes)?;
         }
     }

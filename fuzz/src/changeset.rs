@@ -15,6 +15,15 @@ const TABLES: [&str; 5] = [
     "INSERT INTO w VALUES (1, 1, 1), ('a', 'b', x'00')",
 ];
 
+/// Statements that change the tables, in scripts.
+pub const SCRIPTS: [&[&str]; 5] = [
+    &["INSERT INTO t VALUES (4, 'z', 0.5), (-1, NULL, NULL)"],
+    &["UPDATE t SET b = 'w', c = a WHERE a < 3", "UPDATE w SET c = 2"],
+    &["DELETE FROM t WHERE a = 2", "DELETE FROM w"],
+    &["UPDATE t SET a = a + 1 WHERE a = 3", "INSERT INTO w VALUES (x'01', 'c', 1.5)"],
+    &["DELETE FROM t", "INSERT INTO t VALUES (1, 'a longer text', 1e300), (2, x'ff00', 1)"],
+];
+
 fn run(connection: &mut Connection, sql: &str) {
     let mut statement = connection.prepare(sql).expect("a known statement");
     connection.execute(&mut statement).expect("a known statement runs");

@@ -21,10 +21,12 @@ const SEEDS: [&str; 3] = [
 fn damaged_changesets_end_in_values_or_errors() {
     let rounds = std::env::var("SHOAL_CHANGESETS").map_or(400, |count| count.parse().unwrap());
     let mut random = Random::new(5);
-    let seeds = SEEDS.map(|seed| {
+    let written = SEEDS.iter().map(|seed| {
         let digits: String = seed.split_whitespace().collect();
         shoal_stdx::hex::decode(&digits).unwrap()
     });
+    let recorded = changeset::SCRIPTS.iter().flat_map(|script| changeset::recorded(script));
+    let seeds: Vec<Vec<u8>> = written.chain(recorded).collect();
     seeds.iter().for_each(|seed| changeset::check(seed));
     for round in 0..rounds {
         let mut bytes = seeds[round % seeds.len()].clone();

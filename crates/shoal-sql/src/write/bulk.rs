@@ -21,6 +21,9 @@ pub(super) const ROWS_MIN: usize = 2;
 /// Columns of most tables: a row's values are then few bytes to clear and to copy.
 const FEW: usize = 8;
 
+/// Fewer waiting entries are mostly on leaves of their own, and are put and removed one by one.
+const TOGETHER_MIN: usize = 200;
+
 /// Bytes of waiting entries from which on they are written.
 const WAITING_BYTES_MAX: usize = 16 << 20;
 
@@ -520,6 +523,10 @@ impl Entries {
         what: LeafChange,
         mut single: impl FnMut(&mut Transaction, &[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        if self.entries.len() < TOGETHER_MIN {
+            let mut records = self.entries.iter().map(|entry| &self.bytes[entry.range()]);
+            return records.try_for_each(|record| single(transaction, record));
+        }
         let mut at = 0;
         while let Some(first) = self.entries.get(at) {
             let record = |number: usize| Some(&self.bytes[self.entries.get(at + number)?.range()]);
