@@ -236,8 +236,13 @@ impl Session {
                 let mut rehearsal = match prepared {
                     // A key is for the file, not for a rehearsal.
                     Ok(statement) if holds_key(sql) => statement,
-                    // BEGIN has no columns either, and the transaction may write later.
-                    Ok(statement) if !statement.is_read_only() || statement.column_count() == 0 => {
+                    // BEGIN has no columns either, and the transaction may write later. Settings
+                    // are for the statements behind them.
+                    Ok(statement)
+                        if !statement.is_read_only()
+                            || statement.column_count() == 0
+                            || sets_pragma(sql) =>
+                    {
                         statement
                     }
                     Err(error @ Error::Syntax { .. }) => return Err(error.into()),
@@ -415,6 +420,12 @@ fn counts_changes(sql: &str) -> bool {
     ["INSERT", "UPDATE", "DELETE", "REPLACE", "WITH"]
         .iter()
         .any(|known| word.is_some_and(|word| word.eq_ignore_ascii_case(known)))
+}
+
+/// True for `PRAGMA name = value`: some of them give a row and are settings all the same.
+fn sets_pragma(sql: &str) -> bool {
+    let (word, rest) = sql.trim_start().split_at_checked("PRAGMA".len()).unwrap_or_default();
+    word.eq_ignore_ascii_case("PRAGMA") && rest.contains('=')
 }
 
 /// True for queries that compute from constants and parameters alone.

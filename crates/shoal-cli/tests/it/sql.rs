@@ -175,6 +175,21 @@ fn a_query_without_tables_needs_no_file() {
     assert!(dir.join("new.db").exists());
 }
 
+/// Settings that give a row stand before the first statement that writes, as others do.
+#[test]
+fn a_missing_file_is_made_by_settings_before_its_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = ["secure_delete = on", "busy_timeout = 100", "cache_size = -2000"];
+    for (number, setting) in settings.iter().enumerate() {
+        let file = format!("{number}.db");
+        let sql = format!("PRAGMA {setting}; CREATE TABLE t(a); INSERT INTO t VALUES (5)");
+        shoal(dir.path(), &["sql", &file, &sql]).ok();
+        assert_eq!(shoal(dir.path(), &["sql", &file, "SELECT a FROM t"]).ok(), "5\n");
+    }
+    let told = shoal(dir.path(), &["sql", "none.db", "PRAGMA secure_delete"]);
+    assert!(told.error().contains("no such file"));
+}
+
 #[test]
 fn a_missing_file_that_is_attached_is_made() {
     let dir = tempfile::tempdir().unwrap();
