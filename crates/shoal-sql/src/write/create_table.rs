@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use shoal_store::{BtreeKind, Pgno};
 
-use super::collected::Collected;
 use super::constraints::Constraints;
 use super::insert::Inserter;
 use super::plain::{NO_VALUES, PlainTable};
-use super::query::RowQuery;
+use super::query::{Parts, RowQuery};
 use super::row::Row;
 use super::rows::Rows;
 use super::schema_rows::SchemaRow;
@@ -16,6 +15,7 @@ use super::triggers::Within;
 use super::{Context, Done, Failure, Kind, sequence, text};
 use crate::Error;
 use crate::error::NameKind;
+use crate::keep::RowValues;
 use crate::parse;
 use crate::parse::ast::{
     ColumnConstraint, ColumnDef, CreateTable, CreateTableBody, Expr, ExprKind, ForeignKey, Name,
@@ -250,7 +250,14 @@ impl CreateTablePlan {
     /// [`Error::Store`]; what the query raises.
     pub(crate) fn execute(&self, context: &mut Context<'_>) -> Result<Done, Failure> {
         // The rows are of the database as it was before the table.
-        let rows = self.source.as_ref().map(|source| source.collect(context)).transpose()?;
+        let mut rows = match &self.source {
+            Some(source) => {
+                let is_apart = source.is_apart_from(context.home, None)
+                    && context.session.row_hooks().is_none();
+                Some(source.parts(context, is_apart)?)
+            }
+            None => None,
+        };
         let name = &self.definition.name.name.text;
         let (_, _, without_rowid, _) = self.parts();
         let own = context.own_schema();
@@ -276,19 +283,23 @@ impl CreateTablePlan {
                 .insert(transaction)?;
         }
         transaction.bump_schema_cookie()?;
-        if let Some(rows) = rows {
+        if let Some(rows) = &mut rows {
             fill(context, &Arc::new(built.table), rows)?;
         }
         Ok(Done::default())
     }
 }
 
-fn fill(context: &mut Context<'_>, table: &Arc<Table>, rows: Collected) -> Result<(), Failure> {
+fn fill(
+    context: &mut Context<'_>,
+    table: &Arc<Table>,
+    parts: &mut Parts<'_>,
+) -> Result<(), Failure> {
     let inserter = Inserter::plain(context.schema, table)?;
     let hooks = context.session.row_hooks();
     let plain = PlainTable::new(&inserter.changer).filter(|_| hooks.is_none());
     let mut row = Row::default();
-    rows.take_each(|values| {
+    let mut put = |context: &mut Context<'_>, values: RowValues<'_>| -> Result<(), Failure> {
         if let Some(plain) = &plain {
             let mut stored = NO_VALUES;
             stored.iter_mut().zip(values.clone()).for_each(|(place, value)| *place = value);
@@ -302,7 +313,11 @@ fn fill(context: &mut Context<'_>, table: &Arc<Table>, rows: Collected) -> Resul
         inserter.make(context, &mut row, |column| values.get(column).copied())?;
         inserter.insert(context, &mut row, None)?;
         Ok(())
-    })
+    };
+    while let Some(rows) = parts.next(context)? {
+        rows.take_each(|values| put(context, values))?;
+    }
+    Ok(())
 }
 
 /// As many as SQLite takes unless built otherwise.

@@ -8,7 +8,7 @@ use super::collected::Collected;
 use super::constraints::rowid_of;
 use super::narrowed;
 use super::plain::{COLUMNS_MAX, NO_VALUES, PlainIndex, PlainTable};
-use super::query::RowQuery;
+use super::query::{Parts, RowQuery};
 use super::references::{Change, References};
 use super::returning::Returning;
 use super::row::{Row, RowEnv};
@@ -347,11 +347,17 @@ impl InsertPlan {
     /// # Errors
     /// The first row that a constraint refuses.
     pub(crate) fn execute(&self, context: &mut Context<'_>) -> Result<Done, Failure> {
-        let queried = match &self.source {
-            Source::Query(query) => query.collect(context)?,
-            Source::Defaults | Source::Rows(_) => Collected::default(),
-        };
         let table = &self.inserter.changer.rows.table;
+        let mut queried = match &self.source {
+            Source::Query(query) => {
+                // Nothing but rows and entries of the table is written with a plain row.
+                let is_apart = self.plain.is_some()
+                    && context.session.row_hooks().is_none()
+                    && query.is_apart_from(context.home, Some(table));
+                Some(query.parts(context, is_apart)?)
+            }
+            Source::Defaults | Source::Rows(_) => None,
+        };
         // The counter is there from now on, even if no row comes.
         let schema = context.own_schema();
         let (transaction, sequences) = (&*context.transaction, &mut context.state.sequences);
@@ -359,7 +365,10 @@ impl InsertPlan {
         let mut done = Done::default();
         // Programs of triggers inserting rows have memory of their own.
         let mut row = std::mem::take(&mut context.state.scratch.row);
-        let inserted = self.insert_each(context, &mut row, queried, &mut done);
+        let inserted = match &mut queried {
+            Some(parts) => self.insert_parts(context, &mut row, parts, &mut done),
+            None => self.insert_each(context, &mut row, &mut done),
+        };
         context.state.scratch.row = row;
         inserted.map(|()| done)
     }
@@ -368,31 +377,52 @@ impl InsertPlan {
         &self,
         context: &mut Context<'_>,
         row: &mut Row,
-        queried: Collected,
         done: &mut Done,
     ) -> Result<(), Failure> {
-        if let Some(plain) = &self.plain
-            && queried.len() >= bulk::ROWS_MIN
-            && context.session.row_hooks().is_none()
-            && let Some(bulk) = Bulk::new(plain, context.transaction)
-        {
-            return self.insert_many(context, (plain, bulk), row, queried, done);
-        }
         match &self.source {
             Source::Defaults => self.insert(context, row, done, |_| ValueRef::Null),
             Source::Rows(rows) => rows.iter().try_for_each(|values| {
                 let parameters = context.parameters;
                 self.insert(context, row, done, |place| values[place].value(parameters))
             }),
-            Source::Query(_) => self.insert_rows(context, row, queried, done),
+            Source::Query(_) => Err(Error::Misuse { what: "a query is run in parts" }.into()),
         }
     }
 
-    /// Inserts the rows of a query into a plain table.
+    /// Inserts the rows of a query.
+    fn insert_parts(
+        &self,
+        context: &mut Context<'_>,
+        row: &mut Row,
+        parts: &mut Parts<'_>,
+        done: &mut Done,
+    ) -> Result<(), Failure> {
+        let mut bulk = None;
+        while let Some(queried) = parts.next(context)? {
+            let plain = self.plain.as_ref().filter(|_| context.session.row_hooks().is_none());
+            if let (None, Some(plain)) = (&bulk, plain)
+                && queried.len() >= bulk::ROWS_MIN
+            {
+                bulk = Bulk::new(plain, context.transaction).map(|bulk| (plain, bulk));
+            }
+            match &mut bulk {
+                Some((plain, bulk)) => {
+                    self.insert_many(context, (plain, bulk), row, queried, done)?;
+                }
+                None => self.insert_rows(context, row, queried, done)?,
+            }
+        }
+        match &mut bulk {
+            Some((_, bulk)) => Ok(bulk.flush(context.transaction)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Inserts rows of a query into a plain table; entries of indexes may wait.
     fn insert_many(
         &self,
         context: &mut Context<'_>,
-        (plain, mut bulk): (&PlainTable, Bulk<'_>),
+        (plain, bulk): (&PlainTable, &mut Bulk<'_>),
         row: &mut Row,
         queried: Collected,
         done: &mut Done,
@@ -414,7 +444,6 @@ impl InsertPlan {
                 }
                 bulk.flush_many(context.transaction)?;
             }
-            bulk.flush(context.transaction)?;
             return Ok(());
         }
         if plain.keyed().is_some() {
@@ -446,7 +475,7 @@ impl InsertPlan {
                     let records = &mut context.state.scratch.plain;
                     let stored = (rowid, &mut stored[..plain.width()]);
                     let transaction = &mut *context.transaction;
-                    let bulk = Some(&mut bulk);
+                    let bulk = Some(&mut *bulk);
                     if let Some(rowid) = plain.insert_among(transaction, stored, records, bulk)? {
                         plain_rows += 1;
                         done.changes += 1;
@@ -458,8 +487,7 @@ impl InsertPlan {
             others += 1;
             bulk.flush(context.transaction)?;
             self.insert(context, row, done, |place| values[place])
-        })?;
-        Ok(bulk.flush(context.transaction)?)
+        })
     }
 
     /// The rows of a query in the order of the table, the places of the columns' values, and

@@ -1,14 +1,17 @@
 //! The queries within statements that write: what to insert, which rows to change.
 
+use shoal_store::Pgno;
+
 use super::Context;
 use super::collected::Collected;
 use super::target::Target;
 use crate::Error;
-use crate::exec::for_each_row;
+use crate::exec::{Batch, Run, for_each_row};
+use crate::keep::row_size;
 use crate::parse::ast;
 use crate::plan::{self, Program};
 use crate::resolve::{Around, key_name};
-use crate::schema::Schema;
+use crate::schema::{Schema, Table};
 use crate::value::{Affinity, Value};
 
 /// What an `UPDATE` or `DELETE` says of the rows it changes.
@@ -172,6 +175,40 @@ impl RowQuery {
         Ok(rows)
     }
 
+    /// True where the query reads nothing of a table, of the schema, or of virtual tables: rows may
+    /// be put into the table while the query is on its way.
+    pub(crate) fn is_apart_from(&self, database: usize, table: Option<&Table>) -> bool {
+        let Program { reads_virtual, needs_schema, trees, .. } = &self.program;
+        let is_written = |tree: &(usize, Pgno)| {
+            tree.1 == Pgno::FIRST
+                || table.is_some_and(|table| {
+                    let mut roots = table.indexes.iter().map(|index| index.root);
+                    tree.0 == database && (tree.1 == table.root || roots.any(|root| root == tree.1))
+                })
+        };
+        !reads_virtual && !needs_schema && !trees.iter().any(is_written)
+    }
+
+    /// Begins to collect the rows of the query: in parts, between which others write, or all of
+    /// them at once.
+    ///
+    /// # Errors
+    /// As [`RowQuery::run`].
+    pub(crate) fn parts(
+        &self,
+        context: &mut Context<'_>,
+        in_parts: bool,
+    ) -> Result<Parts<'_>, Error> {
+        let program = &self.program;
+        Ok(Parts {
+            program,
+            run: in_parts.then(|| Run::new(program, context.parameters)),
+            batch: Batch::new(program.root.width),
+            bytes: PART_BYTES.0,
+            all: if in_parts { None } else { Some(self.collect(context)?) },
+        })
+    }
+
     /// Runs the query with parameters of its own.
     ///
     /// # Errors
@@ -255,4 +292,52 @@ fn joined(from: &ast::From) -> Vec<ast::Join> {
         return vec![join(ast::TableRef { kind, alias: None, offset })];
     }
     std::iter::once(join(from.first.clone())).chain(from.joins.iter().cloned()).collect()
+}
+
+/// The rows of a query on its way.
+pub(crate) struct Parts<'q> {
+    program: &'q Program,
+    /// `None` once all rows were given.
+    run: Option<Run>,
+    batch: Batch,
+    /// Bytes of the next part.
+    bytes: usize,
+    /// All rows, where they were collected at once.
+    all: Option<Collected>,
+}
+
+/// Bytes of the first part, and of the largest, which has many rows for each leaf of the table that
+/// they go to.
+const PART_BYTES: (usize, usize) = (64 << 10, 8 << 20);
+
+/// Rows taken from a run together.
+const BATCH_ROWS: usize = 256;
+
+impl Parts<'_> {
+    /// The next rows; `None` behind the last ones.
+    ///
+    /// # Errors
+    /// As [`RowQuery::run`].
+    pub(crate) fn next(&mut self, context: &Context<'_>) -> Result<Option<Collected>, Error> {
+        if let Some(all) = self.all.take() {
+            return Ok(Some(all));
+        }
+        let Some(run) = &mut self.run else { return Ok(None) };
+        let (mut rows, mut size, mut more) = (Collected::default(), 0, true);
+        while more && size < self.bytes {
+            self.batch.clear();
+            let txns = context.txns();
+            more = run.fill(self.program, txns, context.session, BATCH_ROWS, &mut self.batch)?;
+            for row in 0..self.batch.len() {
+                let values = (0..self.batch.width()).map(|column| self.batch.get(row, column));
+                size += row_size(values.clone());
+                rows.push(values);
+            }
+        }
+        if !more {
+            self.run = None;
+        }
+        self.bytes = (2 * self.bytes).min(PART_BYTES.1);
+        Ok(Some(rows))
+    }
 }
