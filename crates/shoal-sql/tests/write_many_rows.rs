@@ -90,7 +90,7 @@ fn condition(random: &mut Random) -> String {
     }
 }
 
-/// A statement whose outcome does not depend on the index that finds rows.
+/// A statement with one outcome, by whichever index rows are found.
 fn statement(random: &mut Random) -> String {
     let or = random.pick(&["", "", "", "OR REPLACE ", "OR IGNORE ", "OR FAIL ", "OR ABORT "]);
     match random.below(12) {
@@ -134,7 +134,7 @@ fn sequence(seed: u64) {
     let mut random = Random::seeded(seed);
     let vfs = SimVfs::new();
     let (mut ours, theirs) = (shoal(&vfs), sqlite(None));
-    // Pages of 512 bytes have no room for what the codec of the store's tests adds.
+    // Pages of 512 bytes have no room for the bytes of the codec of the store's tests.
     let least = if std::env::var_os("SHOAL_TEST_CODEC").is_some() { 1024 } else { 512 };
     let size = random.pick(&[512, 1024, 4096]).max(least);
     let mut log = vec![format!("PRAGMA page_size = {size}")];
@@ -176,7 +176,7 @@ fn random_statements_over_many_rows_agree() {
     }
 }
 
-/// A query whose tables are not written gives its rows in parts, between which they are put.
+/// A query reading other tables than the written one gives its rows in parts.
 #[test]
 fn rows_of_a_query_on_its_way_are_put_in_parts() {
     let definitions = [

@@ -175,7 +175,7 @@ fn a_query_without_tables_needs_no_file() {
     assert!(dir.join("new.db").exists());
 }
 
-/// Settings that give a row stand before the first statement that writes, as others do.
+/// Settings giving a row make a missing file, as settings without rows do.
 #[test]
 fn a_missing_file_is_made_by_settings_before_its_tables() {
     let dir = tempfile::tempdir().unwrap();

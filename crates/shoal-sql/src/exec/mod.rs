@@ -283,7 +283,7 @@ pub(crate) fn for_each_row(
     Ok(())
 }
 
-/// The parameters of a run: those given, and behind them the values computed when a run begins.
+/// The parameters of a run: the given ones, and behind them the values computed when a run begins.
 ///
 /// # Errors
 /// None of the functions called fails.
@@ -401,7 +401,7 @@ impl<'m, 't> Machine<'m, 't> {
         }
     }
 
-    /// Computes the values that stay the same for the whole run.
+    /// Computes the values staying the same for a whole run.
     fn compute_once(&mut self, program: &Program) -> Result<(), Error> {
         let OnceCodes { own, codes } = &program.once;
         if codes.is_empty() {

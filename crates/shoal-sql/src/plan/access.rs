@@ -99,9 +99,9 @@ pub(super) struct Path<'e> {
     pub(super) per_row: f64,
     /// Rows found for each of those.
     pub(super) rows: f64,
-    /// The terms that the path makes sure of by its equalities.
+    /// The terms met by every row of the path for its equalities.
     pub(super) used: Vec<usize>,
-    /// The terms that the range of an index makes sure of.
+    /// The terms met for the range of an index.
     pub(super) ranged: Vec<usize>,
     /// The values that [`KeyExpr::Each`] stands for, one after the other.
     pub(super) each: Option<Each<'e>>,

@@ -228,11 +228,11 @@ fn reads(expr: &Expr, source: SourceId) -> bool {
     found
 }
 
-/// The range that restrictions put one subject in.
+/// The range of one subject within its restrictions.
 pub(super) struct Range<'e> {
     pub(super) low: Option<End<'e>>,
     pub(super) high: Option<End<'e>>,
-    /// The conditions that say no more than the range.
+    /// The conditions saying no more than the range.
     pub(super) terms: Vec<usize>,
 }
 

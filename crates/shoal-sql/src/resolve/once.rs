@@ -11,7 +11,7 @@ use crate::functions::Scalar;
 /// Values computed when a run begins.
 #[derive(Debug, Default)]
 pub(crate) struct Once {
-    /// How many parameters come before: those with the highest number in the query.
+    /// Number of parameters before: the highest number of a parameter in the query.
     pub(crate) own: usize,
     /// The value of each parameter behind.
     pub(crate) values: Vec<Expr>,
@@ -57,7 +57,7 @@ impl Once {
     }
 }
 
-/// True for a value, other than a condition, that takes work: conditions have forms of their own
+/// True for a computed value other than a condition: conditions have forms of their own
 /// in plans.
 fn is_computed(expr: &Expr) -> bool {
     matches!(

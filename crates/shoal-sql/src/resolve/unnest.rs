@@ -22,7 +22,7 @@ pub(crate) fn unnest(query: &mut Query) {
     free.body(&mut query.body);
 }
 
-/// The first numbers that no select and no source of the statement has.
+/// The first free numbers of selects and of sources of the statement.
 #[derive(Default)]
 struct Free {
     select: SelectId,
@@ -84,7 +84,8 @@ impl Free {
         }
     }
 
-    /// Makes a join of a row `IN` the rows of a query: those that differ by the rules of the `IN`.
+    /// Makes a join of a row `IN` the rows of a query, with the rows different by the rules of the
+    /// `IN`.
     fn join_rows(&mut self, select: &mut Select, at: usize) {
         let Expr::RowInQuery { row, query, rules, .. } = select.conjuncts.remove(at) else {
             unreachable!("the condition is a row IN a query");
@@ -147,7 +148,7 @@ fn join_rowids(select: &mut Select, at: usize) {
     select.sources.append(&mut inner.sources);
 }
 
-/// True for columns of one table, of which some begin its primary key or one of its indexes.
+/// True for columns of one table, where one begins the primary key or an index of the table.
 fn is_row_sought(row: &[Expr], sources: &[Source]) -> bool {
     let mut columns = Vec::with_capacity(row.len());
     let mut table: Option<(SourceId, &Table)> = None;

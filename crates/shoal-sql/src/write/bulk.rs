@@ -1,8 +1,8 @@
 //! Many rows of a plain table changed by one statement, leaf by leaf.
 //!
-//! Rows come in the order of the table, so that those of one leaf are changed together. The entries
-//! of indexes that are not unique wait until there are many, or until somebody else changes a row,
-//! and are then put and removed in the order of their index.
+//! Rows come in the order of the table: rows of one leaf are changed together. Entries of indexes
+//! other than unique ones wait until there are many, or until somebody else changes a row, and are
+//! then put and removed in the order of their index.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use super::rows::missing_entry;
 use crate::Error;
 use crate::keep::RowValues;
 
-/// Statements that change fewer rows do so row by row.
+/// Fewer rows are changed row by row.
 pub(super) const ROWS_MIN: usize = 2;
 
 /// Columns of most tables: a row's values are then few bytes to clear and to copy.
@@ -24,14 +24,14 @@ const FEW: usize = 8;
 /// Fewer waiting entries are mostly on leaves of their own, and are put and removed one by one.
 const TOGETHER_MIN: usize = 200;
 
-/// Bytes of waiting entries from which on they are written.
+/// Most bytes of waiting entries: more are written.
 const WAITING_BYTES_MAX: usize = 16 << 20;
 
-/// The rows that a statement changes, in the order of their table.
+/// The rows changed by a statement, in the order of their table.
 #[derive(Debug)]
 pub(super) struct OrderedRows<'r> {
     rows: &'r Collected,
-    /// Numbers of `rows` in the order of the table; `None` where they come in it.
+    /// Numbers of `rows` in the order of the table; `None` for rows coming in this order.
     order: Option<Vec<usize>>,
     /// The rowids in order; none in a table without rowid.
     rowids: Vec<i64>,
@@ -142,11 +142,11 @@ pub(super) struct Bulk<'b> {
     waiting: Vec<Waiting>,
     /// Rows changed by the present step.
     changes: u64,
-    /// The row that the step was last asked about, and what was before.
+    /// The row of the step's last question, and the state before.
     last: Option<(usize, Mark)>,
 }
 
-/// Entries of one index that wait.
+/// Waiting entries of one index.
 #[derive(Debug, Default)]
 struct Waiting {
     removed: Entries,
@@ -166,7 +166,7 @@ struct Mark {
 pub(super) struct Step {
     /// The rows dealt with; the next one is left to the general path where there is none.
     pub(super) dealt: usize,
-    /// Those that were changed.
+    /// The rows changed.
     pub(super) changes: u64,
 }
 
@@ -502,7 +502,7 @@ impl Entries {
             let record = Record::new(&bytes[entry.range()]).ok();
             record.into_iter().flat_map(|record| record.values().map_while(Result::ok))
         };
-        // Those of equal numbers come in the order of their rows, and mostly belong in it.
+        // Entries of equal numbers come in the order of their rows, and mostly belong there.
         self.entries.sort_unstable_by_key(|entry| (entry.first, entry.second, entry.start));
         let side = |a: &Entry, b: &Entry| compare(order, values(a), values(b));
         let is_tie = |a: &Entry, b: &Entry| (a.first, a.second) == (b.first, b.second);

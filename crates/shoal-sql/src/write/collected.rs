@@ -38,7 +38,7 @@ impl Collected {
         self.parts[number / PART_ROWS].row(number % PART_ROWS)
     }
 
-    /// Gives one row after the other; the memory of those given is free again.
+    /// Gives one row after the other; the memory of given rows is free again.
     ///
     /// # Errors
     /// The first error of `each`.

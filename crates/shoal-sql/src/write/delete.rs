@@ -210,7 +210,7 @@ impl DeletePlan {
         Ok(done)
     }
 
-    /// Deletes one row that was found.
+    /// Deletes one row found.
     fn delete_found(
         &self,
         context: &mut Context<'_>,

@@ -450,7 +450,7 @@ impl InsertPlan {
             return self.insert_rows(context, row, queried, done);
         }
         let defaults = &self.inserter.changer.constraints.defaults;
-        // Rows that others are in the way of go the general way, and in the end all others, too.
+        // Rows with others in their way go the general way, and in the end all others, too.
         let (mut plain_rows, mut others) = (0_u64, 0_u64);
         queried.take_each(|given| {
             let mut values = NO_VALUES;

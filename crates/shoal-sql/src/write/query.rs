@@ -189,8 +189,8 @@ impl RowQuery {
         !reads_virtual && !needs_schema && !trees.iter().any(is_written)
     }
 
-    /// Begins to collect the rows of the query: in parts, between which others write, or all of
-    /// them at once.
+    /// Begins to collect the rows of the query: in parts, with writes of others between, or all
+    /// at once.
     ///
     /// # Errors
     /// As [`RowQuery::run`].
@@ -306,8 +306,7 @@ pub(crate) struct Parts<'q> {
     all: Option<Collected>,
 }
 
-/// Bytes of the first part, and of the largest, which has many rows for each leaf of the table that
-/// they go to.
+/// Bytes of the first part, and of the largest: many rows for each leaf of the written table.
 const PART_BYTES: (usize, usize) = (64 << 10, 8 << 20);
 
 /// Rows taken from a run together.

@@ -19,13 +19,13 @@ use crate::{Error, Transaction};
 /// What becomes of a row or an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeafChange {
-    /// It stays as it is, or absent.
+    /// The row stays as before, or absent.
     Keep,
     /// The record in the buffer takes its place, or is put where there is none.
     Put,
     /// It goes.
     Remove,
-    /// It is left to the caller, with all behind it.
+    /// The row is left to the caller, with all rows behind.
     Stop,
 }
 
@@ -44,7 +44,7 @@ impl Transaction {
     /// a buffer for another record. Returns how many of the rows were dealt with; 0 where the first
     /// is left to single changes: rows with overflow pages, files of UTF-16.
     ///
-    /// `change` may have been called for the row behind those dealt with.
+    /// `change` may have been called for the next row, too.
     ///
     /// # Errors
     /// As [`Transaction::table_insert`]; the errors of `change`, and then nothing changed.

@@ -245,7 +245,7 @@ enum Hashed {
     Bytes,
 }
 
-/// Takes the keys of a row together; `bytes` has the key where it is no integer.
+/// Takes the keys of a row together; `bytes` has a key other than an integer.
 #[inline]
 fn hashed<'v>(
     keys: &'v [HashedKey],
