@@ -195,7 +195,10 @@ impl Pair {
 
     fn their_shown(&self) -> String {
         let mut shown = String::new();
-        for key in self.theirs.keys(automerge::ROOT).collect::<Vec<_>>() {
+        // The reference names a key twice in a few histories: a counter with a conflict, incremented.
+        let mut keys: Vec<String> = self.theirs.keys(automerge::ROOT).collect();
+        keys.dedup();
+        for key in keys {
             let value = match self.theirs.get(automerge::ROOT, &*key).unwrap().unwrap().0 {
                 automerge::Value::Scalar(value) => match &*value {
                     automerge::ScalarValue::Int(value) => Scalar::Int(*value),

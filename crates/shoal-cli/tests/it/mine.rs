@@ -116,6 +116,8 @@ fn an_interrupt_at_any_moment_leaves_nothing_behind() {
         };
         let mut child = command.env("XDG_CACHE_HOME", cache.path()).spawn().unwrap();
         std::thread::sleep(wait);
+        // Shown where the end does not come.
+        println!("round {round}, interrupted after {wait:?}");
         interrupt(&child);
         let code = ended(&mut child);
         let said = errors(&mut child);
