@@ -195,7 +195,8 @@ impl Pair {
 
     fn their_shown(&self) -> String {
         let mut shown = String::new();
-        // The reference names a key twice in a few histories: a counter with a conflict, incremented.
+        // The reference names a key twice in a few histories: counters with a conflict,
+        // incremented.
         let mut keys: Vec<String> = self.theirs.keys(automerge::ROOT).collect();
         keys.dedup();
         for key in keys {
