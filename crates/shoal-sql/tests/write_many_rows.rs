@@ -187,6 +187,8 @@ fn rows_of_a_query_on_its_way_are_put_in_parts() {
         "CREATE TABLE t (id INTEGER PRIMARY KEY, k INT, v TEXT)",
         "CREATE INDEX t_v ON t (v, k)",
         "CREATE TABLE w (k INT, id INT, v, PRIMARY KEY (k, id)) WITHOUT ROWID",
+        "CREATE TABLE x (k INT PRIMARY KEY, n INT, v TEXT) WITHOUT ROWID",
+        "CREATE INDEX x_n ON x (n, v)",
         "CREATE TABLE u (k INT, v TEXT UNIQUE)",
         "CREATE TABLE log (n INT)",
         "CREATE TABLE g (k INT, v TEXT)",
@@ -198,6 +200,8 @@ fn rows_of_a_query_on_its_way_are_put_in_parts() {
         "INSERT OR REPLACE INTO t SELECT a.id + 3000, b.k, a.v FROM s a JOIN s b ON b.k = a.k AND b.id < 900 ORDER BY a.id, b.id",
         "INSERT INTO w SELECT k, id, v FROM s ORDER BY k, id",
         "INSERT OR REPLACE INTO w SELECT k, id, v || 'y' FROM s WHERE id > 2000",
+        // The first parts come in the order of the keys, the last ones replace rows out of order.
+        "INSERT OR REPLACE INTO x SELECT id, k, v FROM s UNION ALL SELECT 6001 - id, k + 1, v FROM s",
         "INSERT OR IGNORE INTO u SELECT k, v FROM s",
         "INSERT INTO log SELECT count(*) OVER (PARTITION BY k) FROM s ORDER BY 1",
         "INSERT INTO log SELECT k FROM s UNION SELECT -id FROM s UNION ALL SELECT length(v) FROM s

@@ -348,12 +348,11 @@ impl InsertPlan {
     /// The first row that a constraint refuses.
     pub(crate) fn execute(&self, context: &mut Context<'_>) -> Result<Done, Failure> {
         let table = &self.inserter.changer.rows.table;
+        let plain = self.plain.as_ref().filter(|_| context.session.row_hooks().is_none());
         let mut queried = match &self.source {
             Source::Query(query) => {
                 // Nothing but rows and entries of the table is written with a plain row.
-                let is_apart = self.plain.is_some()
-                    && context.session.row_hooks().is_none()
-                    && query.is_apart_from(context.home, Some(table));
+                let is_apart = plain.is_some() && query.is_apart_from(context.home, Some(table));
                 Some(query.parts(context, is_apart)?)
             }
             Source::Defaults | Source::Rows(_) => None,
@@ -366,7 +365,7 @@ impl InsertPlan {
         // Programs of triggers inserting rows have memory of their own.
         let mut row = std::mem::take(&mut context.state.scratch.row);
         let inserted = match &mut queried {
-            Some(parts) => self.insert_parts(context, &mut row, parts, &mut done),
+            Some(parts) => self.insert_parts(context, plain, &mut row, parts, &mut done),
             None => self.insert_each(context, &mut row, &mut done),
         };
         context.state.scratch.row = row;
@@ -389,17 +388,17 @@ impl InsertPlan {
         }
     }
 
-    /// Inserts the rows of a query.
+    /// Inserts the rows of a query; `plain` is the short way, where it is open.
     fn insert_parts(
         &self,
         context: &mut Context<'_>,
+        plain: Option<&PlainTable>,
         row: &mut Row,
         parts: &mut Parts<'_>,
         done: &mut Done,
     ) -> Result<(), Failure> {
         let mut bulk = None;
         while let Some(queried) = parts.next(context)? {
-            let plain = self.plain.as_ref().filter(|_| context.session.row_hooks().is_none());
             if let (None, Some(plain)) = (&bulk, plain)
                 && queried.len() >= bulk::ROWS_MIN
             {
@@ -447,6 +446,8 @@ impl InsertPlan {
             return Ok(());
         }
         if plain.keyed().is_some() {
+            // Entries of a part before may wait, and rows are looked for in the indexes.
+            bulk.flush(context.transaction)?;
             return self.insert_rows(context, row, queried, done);
         }
         let defaults = &self.inserter.changer.constraints.defaults;
@@ -508,7 +509,7 @@ impl InsertPlan {
                 let key = keyed.places[..keyed.width].iter().map(|column| columns[*column]);
                 OrderedRows::with_keys(keyed, queried, key.collect(), false)?
             }
-            // Without others to be replaced rows behind the last one come quicker one by one.
+            // Rows appended behind the last row, replacing none, are quicker one by one.
             (None, Some(alias)) if replaces => OrderedRows::with_rowids(queried, columns[alias])?,
             _ => return None,
         };
