@@ -12,6 +12,7 @@ use shoal_store::{KEY_MAX, KeyColumns, KeyOrder, LeafChange, Record, Transaction
 use super::collected::Collected;
 use super::plain::{COLUMNS_MAX, INDEXES_MAX, Keyed, NO_VALUES, PlainIndex, PlainTable};
 use super::rows::missing_entry;
+use super::{Context, Done, Failure};
 use crate::Error;
 use crate::keep::RowValues;
 
@@ -179,6 +180,34 @@ impl<'b> Bulk<'b> {
         }
         let waiting = table.indexes().iter().map(|_| Waiting::default()).collect();
         Some(Bulk { table, waiting, changes: 0, last: None })
+    }
+
+    /// Changes so many rows leaf by leaf: `step` changes rows from a place on as far as they are on
+    /// one leaf, `alone` one row by the general path, with no entry waiting. Entries may wait at
+    /// the end.
+    ///
+    /// # Errors
+    /// The errors of `step` and `alone`; as [`Bulk::flush`].
+    pub(super) fn each_leaf(
+        &mut self,
+        (context, done): (&mut Context<'_>, &mut Done),
+        len: usize,
+        mut step: impl FnMut(&mut Self, &mut Transaction, usize) -> Result<Step, Error>,
+        mut alone: impl FnMut(&mut Context<'_>, &mut Done, usize) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut at = 0;
+        while at < len {
+            let Step { dealt, changes } = step(self, context.transaction, at)?;
+            done.changes += changes;
+            if dealt == 0 {
+                // Another row may be in the way, and is looked for in the indexes.
+                self.flush(context.transaction)?;
+                alone(context, done, at)?;
+            }
+            at += dealt.max(1);
+            self.flush_many(context.transaction)?;
+        }
+        Ok(())
     }
 
     /// Sets columns of the rows from place `at` on, as far as they are on one leaf: to the values

@@ -194,18 +194,12 @@ impl DeletePlan {
         keys: &OrderedRows<'_>,
     ) -> Result<Done, Failure> {
         let mut done = Done::default();
-        let mut at = 0;
-        while at < keys.len() {
-            let step = bulk.remove(context.transaction, (keys, at))?;
-            done.changes += step.changes;
-            at += step.dealt;
-            if step.dealt == 0 {
-                bulk.flush(context.transaction)?;
-                self.delete_found(context, None, keys.row(at), &mut done)?;
-                at += 1;
-            }
-            bulk.flush_many(context.transaction)?;
-        }
+        bulk.each_leaf(
+            (&mut *context, &mut done),
+            keys.len(),
+            |bulk, transaction, at| bulk.remove(transaction, (keys, at)),
+            |context, done, at| self.delete_found(context, None, keys.row(at), done),
+        )?;
         bulk.flush(context.transaction)?;
         Ok(done)
     }

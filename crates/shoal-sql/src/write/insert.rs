@@ -427,21 +427,18 @@ impl InsertPlan {
         done: &mut Done,
     ) -> Result<(), Failure> {
         if let Some((rows, columns, replaces)) = self.ordered(plain, &queried) {
-            let mut at = 0;
-            while at < rows.len() {
-                let sources = (columns.as_slice(), replaces);
-                let step = bulk.put(context.transaction, (&rows, at), sources)?;
-                done.changes += step.changes;
-                at += step.dealt;
-                if step.dealt == 0 {
-                    bulk.flush(context.transaction)?;
+            let sources = (columns.as_slice(), replaces);
+            bulk.each_leaf(
+                (context, &mut *done),
+                rows.len(),
+                |bulk, transaction, at| bulk.put(transaction, (&rows, at), sources),
+                |context, done, at| {
                     let values: Vec<ValueRef<'_>> = rows.row(at).collect();
-                    self.insert(context, row, done, |place| values[place])?;
-                    at += 1;
-                } else if plain.keyed().is_none() {
-                    done.last_insert_rowid = Some(rows.rowid(at - 1));
-                }
-                bulk.flush_many(context.transaction)?;
+                    self.insert(context, row, done, |place| values[place])
+                },
+            )?;
+            if plain.keyed().is_none() && rows.len() > 0 {
+                done.last_insert_rowid = Some(rows.rowid(rows.len() - 1));
             }
             return Ok(());
         }
@@ -476,12 +473,12 @@ impl InsertPlan {
                     let records = &mut context.state.scratch.plain;
                     let stored = (rowid, &mut stored[..plain.width()]);
                     let transaction = &mut *context.transaction;
-                    let bulk = Some(&mut *bulk);
-                    if let Some(rowid) = plain.insert_among(transaction, stored, records, bulk)? {
+                    let among = Some(&mut *bulk);
+                    if let Some(rowid) = plain.insert_among(transaction, stored, records, among)? {
                         plain_rows += 1;
                         done.changes += 1;
                         done.last_insert_rowid = Some(rowid);
-                        return Ok(());
+                        return Ok(bulk.flush_many(context.transaction)?);
                     }
                 }
             }

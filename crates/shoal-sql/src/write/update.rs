@@ -298,25 +298,21 @@ impl UpdatePlan {
     ) -> Result<Done, Failure> {
         let table = &self.updater.changer.rows.table;
         let mut done = Done::default();
-        let mut at = 0;
-        while at < rows.len() {
-            let step = bulk.set(context.transaction, (rows, at), columns)?;
-            done.changes += step.changes;
-            at += step.dealt;
-            if step.dealt == 0 {
-                // Another row may be in the way, and is looked for in the indexes.
-                bulk.flush(context.transaction)?;
+        bulk.each_leaf(
+            (&mut *context, &mut done),
+            rows.len(),
+            |bulk, transaction, at| bulk.set(transaction, (rows, at), columns),
+            |context, done, at| {
                 let (key, values) = split_key(table, rows.row(at).map(Value::from).collect());
-                at += 1;
-                let Some(old) = self.updater.changer.read(context, &key)? else { continue };
+                let Some(old) = self.updater.changer.read(context, &key)? else { return Ok(()) };
                 let stored = self.update(context, (&key, old, None), values, false);
                 let stored = stored.map_err(|failure| self.updater.changer.veiled(failure));
-                if stored.map_err(|failure| failure.after(done))?.is_some() {
+                if stored.map_err(|failure| failure.after(*done))?.is_some() {
                     done.changes += 1;
                 }
-            }
-            bulk.flush_many(context.transaction)?;
-        }
+                Ok(())
+            },
+        )?;
         bulk.flush(context.transaction)?;
         Ok(done)
     }
