@@ -4,32 +4,8 @@
 
 mod common;
 
-use common::{Scratch, check, ours, ours_with, theirs_with};
-use shoal_sql::{Connection, Forced, ForcedChoice, Value};
-
-/// The lines of `EXPLAIN`, one for each node.
-fn nodes(connection: &mut Connection, sql: &str) -> String {
-    let table = ours(connection, &format!("explain {sql}")).unwrap();
-    let line = |row: &Vec<Value>| {
-        row.iter().map(|value| common::show(value.as_ref())).collect::<Vec<_>>().join(" ")
-    };
-    table.rows.iter().map(line).collect::<Vec<_>>().join("\n")
-}
-
-/// Runs every query under the planner's choices and under each forced one, beside SQLite.
-fn check_forced(connection: &mut Connection, peer: &rusqlite::Connection, queries: &[String]) {
-    let mut failures = Vec::new();
-    let choices = ForcedChoice::ALL.iter().copied().map(Some);
-    for choice in std::iter::once(None).chain(choices) {
-        connection.force(Forced::from_iter(choice));
-        for sql in queries {
-            let failed = check(connection, peer, sql, &[]).err();
-            failures.extend(failed.map(|failed| format!("{choice:?}: {failed}")));
-        }
-    }
-    connection.force(Forced::default());
-    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
-}
+use common::{Scratch, check_forced, nodes, ours_with, theirs_with};
+use shoal_sql::Value;
 
 /// Values of all classes, some of them equal under affinities and collations alone.
 const MIXED: &str = "

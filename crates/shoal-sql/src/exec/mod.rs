@@ -657,9 +657,9 @@ impl<'m, 't> Machine<'m, 't> {
         Ok(found)
     }
 
-    /// Lists the first column of every row of a query independent of any row, unless done before.
+    /// Lists the first column of every row of a query; one independent of any row is listed once.
     fn list(&mut self, index: usize, rule: ListRule) -> Result<(), Error> {
-        if self.queries[index].listed.is_none() {
+        if self.queries[index].listed.is_none() || self.plans[index].correlated {
             let mut listing = Listing::new(rule);
             self.gather(index, |session, row| listing.push(session, row[0].clone()))?;
             self.queries[index].listed = Some(listing.finish(self.session)?);

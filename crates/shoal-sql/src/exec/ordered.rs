@@ -8,11 +8,12 @@ use super::each_row::{BodyRow, each_row_of};
 use super::pipeline::{EVERYWHERE, LeafMemory, Memory};
 use super::query::{BoundRows, NodeRun};
 use crate::Error;
-use crate::keep::SortPlan;
-use crate::keep::sort::{Sorter, Values};
+use crate::keep::sort::{Sorter, Values, compare};
+use crate::keep::{SortKey, SortPlan};
 use crate::plan::node::{Node, SortNode};
 use crate::plan::pipeline::{Pipeline, Walk};
 use crate::session::Session;
+use crate::value::Value;
 
 /// Where a sort stands.
 #[derive(Debug, Default)]
@@ -67,7 +68,9 @@ fn sorted(
     let mut sorter = Box::<Sorter>::default();
     let (sort, session) = (&plan.sort, machine.session);
     let values = Values { first: plan.output, width: plan.width };
-    if !first_of_ranges(plan, machine, bound, &mut sorter)?
+    if let Some(bound) = bound.filter(|_| plan.begins > 0) {
+        first_of_begun(plan, input, machine, (bound, &mut sorter))?;
+    } else if !first_of_ranges(plan, machine, bound, &mut sorter)?
         && !all_of_scan(plan, machine, bound, &mut sorter)?
     {
         each_row_of(&plan.input, (plan.output, plan.width), input, machine, |row| {
@@ -77,6 +80,38 @@ fn sorted(
     sorter.sort(session, sort)?;
     *input = NodeRun::Fresh;
     Ok(sorter)
+}
+
+/// Puts the first rows of an input in the order of its first keys into `sorter`: once enough rows
+/// are there, a row with other keys ends the search.
+fn first_of_begun(
+    plan: &SortNode,
+    input: &mut NodeRun,
+    machine: &mut Machine<'_, '_>,
+    (bound, sorter): (usize, &mut Sorter),
+) -> Result<(), Error> {
+    let (sort, session) = (&plan.sort, machine.session);
+    let keys = &sort.keys[..plan.begins];
+    let values = Values { first: plan.output, width: plan.width };
+    let mut last: Vec<Value> = Vec::new();
+    let mut count = 0;
+    input.restart();
+    while input.next(&plan.input, machine)? {
+        let is_alike = |(key, last): (&SortKey, &Value)| {
+            compare(machine.registers[key.reg].as_ref(), last.as_ref(), *key).is_eq()
+        };
+        if last.is_empty() || !keys.iter().zip(&last).all(is_alike) {
+            if count >= bound {
+                return Ok(());
+            }
+            last.clear();
+            last.extend(keys.iter().map(|key| machine.registers[key.reg].clone()));
+        }
+        count += 1;
+        let registers = &machine.registers[plan.output..];
+        sorter.push(session, (values, sort), |output| registers[output].as_ref(), Some(bound))?;
+    }
+    Ok(())
 }
 
 /// Puts the first rows of a large table into `sorter`, from ranges of rowids that are read side by
@@ -165,7 +200,7 @@ impl Sorter {
         &mut self,
         session: &dyn Session,
         by: (Values, &SortPlan),
-        (pipeline, parameters): (&Pipeline, &[crate::value::Value]),
+        (pipeline, parameters): (&Pipeline, &[Value]),
         (txn, within): (&Transaction, (i64, i64)),
         memory: &mut LeafMemory,
         bound: Option<usize>,

@@ -14,11 +14,12 @@ use super::cost::{
     PAGE, RANGE, ROWID_NEAR, SEEK, distinct, distinct_of, nearness, row_step,
 };
 use super::keyed::{IndexTree, key_columns, row_key, rowid_path};
+use super::query_rows::{MODULE_ROWS, query_rows};
 use super::restrict::{Each, End, Prefix, Restriction, rejects_null, restrict, split};
 use super::virtual_table::VirtualPath;
 use super::{Learned, NullKey};
 use crate::Error;
-use crate::resolve::tree::{Body, Expr, IndexHint, Query, ROWID, Source, SourceId, SourceKind};
+use crate::resolve::tree::{Expr, IndexHint, ROWID, Source, SourceId, SourceKind};
 use crate::schema::{Index, IndexOrder, IndexSource, Table};
 use crate::session::forced::{Forced, ForcedAccess, ForcedJoin};
 use crate::value::{Affinity, Collation, CompareOp, Value};
@@ -27,9 +28,8 @@ use crate::value::{Affinity, Collation, CompareOp, Value};
 const TABLE_ROWS: f64 = 1_000_000.0;
 /// Plans outlive what was counted for them, so that no table is taken to be smaller.
 const TABLE_ROWS_MIN: f64 = 200.0;
-/// How many rows a query is taken to give, and a recursion.
-const QUERY_ROWS: f64 = 10_000.0;
-pub(super) const RECURSION_ROWS: f64 = 1000.0;
+/// How many rows a query is taken to give.
+pub(super) const QUERY_ROWS: f64 = 10_000.0;
 
 /// Fewest rows of the scan for each row of the table whose keys are gathered.
 pub(super) const KEY_SET_ROWS_EACH: f64 = 3.0;
@@ -270,41 +270,6 @@ pub(super) fn table_rows(table: &Table) -> f64 {
     table.row_count().map_or(TABLE_ROWS, |rows| rows.max(TABLE_ROWS_MIN))
 }
 
-/// About how many rows a query gives.
-fn query_rows(query: &Query) -> f64 {
-    fn body_rows(body: &Body) -> f64 {
-        match body {
-            Body::Values(rows) => rows.len() as f64,
-            Body::Recursive(_) => RECURSION_ROWS,
-            Body::Shared(shared) => query_rows(&shared.query),
-            Body::Compound { first, rest, .. } => {
-                body_rows(first) + rest.iter().map(|(_, body)| body_rows(body)).sum::<f64>()
-            }
-            Body::Select(select) => {
-                if select.group_by.as_ref().is_some_and(Vec::is_empty) {
-                    return 1.0;
-                }
-                let of = |source: &Source| match &source.kind {
-                    SourceKind::Table(table) => table.row_count().unwrap_or(QUERY_ROWS),
-                    SourceKind::Query(query) => query_rows(query),
-                    SourceKind::Taken(_) => 1.0,
-                    SourceKind::Module { .. } => 25.0,
-                    SourceKind::Virtual(_) => QUERY_ROWS,
-                };
-                let rows = select.sources.iter().map(of).fold(1.0, f64::max);
-                let shares = select.conjuncts.iter().map(selectivity).product::<f64>();
-                let grouped = if select.group_by.is_some() { 0.1 } else { 1.0 };
-                rows * shares.max(0.001) * grouped
-            }
-        }
-    }
-    let rows = body_rows(&query.body).max(1.0);
-    match &query.limit {
-        Some(Expr::Const(Value::Int(limit))) if *limit >= 0 => rows.min(*limit as f64),
-        _ => rows,
-    }
-}
-
 /// The lessons of earlier runs about these sources: sets of places, and how many times more rows
 /// there are than estimated.
 pub(super) fn learned(learned: &[Learned], sources: &[Source]) -> Vec<(Sources, f64)> {
@@ -388,7 +353,7 @@ impl<'e> Frame<'e> {
             SourceKind::Table(table) => self.table_paths(table, &usable, place, known),
             // One row, or rows that the arguments make: there is nothing to look up.
             SourceKind::Taken(_) => vec![full_path(1.0)],
-            SourceKind::Module { .. } => vec![full_path(25.0)],
+            SourceKind::Module { .. } => vec![full_path(MODULE_ROWS)],
             SourceKind::Virtual(source) => self.virtual_paths(source, &usable, place),
             SourceKind::Query(query) if known == 0 => vec![full_path(query_rows(query))],
             SourceKind::Query(query) => {
@@ -585,7 +550,7 @@ impl<'e> Frame<'e> {
                 if is_keyed { 1.0 } else { rows * share(&[]) }
             }
             (None, SourceKind::Taken(_)) => share(&[]),
-            (None, SourceKind::Module { .. }) => 25.0 * share(&[]),
+            (None, SourceKind::Module { .. }) => MODULE_ROWS * share(&[]),
             (None, SourceKind::Virtual(_)) => match paths.first() {
                 Some(path) => path.rows * share(&path.used),
                 None => QUERY_ROWS,

@@ -522,14 +522,26 @@ impl Compiler {
         ends.into_iter().for_each(|end| self.land(end));
     }
 
-    /// Plans a query that an expression runs, for a list or for a value, and gives its number.
+    /// Plans a query that an expression runs, for a list asked for members or for a value, and
+    /// gives its number.
     pub(crate) fn query(&mut self, query: &Query, is_list: bool) -> usize {
+        let may_fail = may_fail(query);
+        let asked = asked(query, is_list, may_fail).filter(|_| query.correlated);
+        self.query_asked(query, (is_list, may_fail), asked)
+    }
+
+    /// Plans a query whose values are all listed, and gives its number.
+    pub(super) fn listed_query(&mut self, query: &Query) -> usize {
+        self.query_asked(query, (true, may_fail(query)), None)
+    }
+
+    fn query_asked(
+        &mut self,
+        query: &Query,
+        (is_list, may_fail): (bool, bool),
+        asked: Option<Asked>,
+    ) -> usize {
         let correlated = query.correlated;
-        let mut may_fail = false;
-        query.walk(&mut |expr| {
-            may_fail |= matches!(expr, Expr::Call { .. } | Expr::Aggregate { .. });
-        });
-        let asked = asked(query, is_list, may_fail).filter(|_| correlated);
         let runs = self.runs;
         if !correlated {
             self.runs = runs.min(1.0);
@@ -617,6 +629,13 @@ fn asked(query: &Query, is_list: bool, may_fail: bool) -> Option<Asked> {
         // What may fail of a list is looked at as a whole, and so are rows of several columns.
         true => (!may_fail && query.columns.len() == 1).then_some(Asked::Member),
     }
+}
+
+/// True for a query whose rows may raise an error.
+fn may_fail(query: &Query) -> bool {
+    let mut found = false;
+    query.walk(&mut |expr| found |= matches!(expr, Expr::Call { .. } | Expr::Aggregate { .. }));
+    found
 }
 
 /// True where the value of an expression is in a register without any operation.

@@ -25,6 +25,9 @@ pub(super) const LOOKUP: f64 = 16.0;
 pub(super) const LOOKUP_NEAR: f64 = 6.0;
 /// A row found from an index's entry whose neighbours name rows far away, many times over.
 pub(super) const LOOKUP_FAR: f64 = 24.0;
+/// A query run to list its values for the row around, and a value of the list.
+pub(super) const LIST: f64 = 60.0;
+pub(super) const LISTED: f64 = 4.0;
 /// A key looked for in a key set.
 pub(super) const KEY_ASKED: f64 = 1.5;
 /// A value put into a set, and one looked for there.

@@ -108,7 +108,12 @@ impl Lines<'_> {
             }
             Node::Sort(sort) => {
                 self.node(&sort.input, query, parent);
-                self.add(parent, "USE TEMP B-TREE FOR ORDER BY");
+                let part = match (sort.begins, sort.sort.keys.len() - sort.begins) {
+                    (0, _) => String::new(),
+                    (_, 1) => "LAST TERM OF ".to_owned(),
+                    (_, rest) => format!("LAST {rest} TERMS OF "),
+                };
+                self.add(parent, format!("USE TEMP B-TREE FOR {part}ORDER BY"));
             }
             Node::Shared(shared) => {
                 self.query(&shared.plan, parent);

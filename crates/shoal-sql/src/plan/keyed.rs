@@ -123,7 +123,7 @@ pub(super) fn rowid_path<'e>(
     if let Some((each, term)) = each {
         return Some(Path {
             kind: PathKind::RowidEqual(KeyExpr::Each),
-            per_row: ROWID_SEEK * each.values.count(),
+            per_row: each.values.cost() + ROWID_SEEK * each.values.count(),
             used: vec![term],
             each: Some(each),
             ..full_path(each.values.count())
@@ -294,7 +294,8 @@ impl<'e> IndexTree<'e, '_> {
             (true, None) => (rows * share).max(least),
             (false, _) => rows * share,
         };
-        let times = each.map_or(1.0, |each| each.values.count());
+        let (times, listed) =
+            each.map_or((1.0, 0.0), |each| (each.values.count(), each.values.cost()));
         let rows = if found_one { 1.0 } else { rows.max(SOME) };
         let whole = equal.len() >= self.key_columns && low.is_none() && high.is_none();
         let step = if whole { self.step_near } else { self.step };
@@ -304,7 +305,7 @@ impl<'e> IndexTree<'e, '_> {
         };
         Some(Path {
             kind: PathKind::Index { index: self.number, equal, low, high },
-            per_row: times * (seek + rows * step),
+            per_row: listed + times * (seek + rows * step),
             used,
             ranged,
             each,

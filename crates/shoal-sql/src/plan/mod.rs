@@ -21,6 +21,7 @@ mod order;
 pub(crate) mod pipeline;
 mod pipeline_scan;
 mod query;
+mod query_rows;
 mod restrict;
 mod sample;
 mod scan;
@@ -40,6 +41,7 @@ use crate::resolve::factor::factor;
 use crate::resolve::imply::imply;
 use crate::resolve::leakproof::keeps_hidden;
 use crate::resolve::once::take_once;
+use crate::resolve::outputs::{compute_late, drop_unread, merge_views};
 use crate::resolve::push::push_down;
 use crate::resolve::tree::{Aggregate, OutputColumn, Query, SourceId};
 use crate::resolve::unnest::unnest;
@@ -569,9 +571,12 @@ fn rewritten(mut query: Query, schema: &Schema) -> Query {
         in_utf16(&mut query, order);
     }
     factor(&mut query);
+    merge_views(&mut query);
     imply(&mut query);
     push_down(&mut query);
+    drop_unread(&mut query);
     unnest(&mut query);
+    compute_late(&mut query);
     query
 }
 

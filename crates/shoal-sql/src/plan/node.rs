@@ -171,6 +171,9 @@ pub(crate) struct Bounds {
 pub(crate) struct SortNode {
     pub(crate) input: Node,
     pub(crate) sort: SortPlan,
+    /// Number of first keys in whose order the input comes; with bounds the search for the first
+    /// rows ends behind them. 0 for an input in no order.
+    pub(crate) begins: usize,
     pub(crate) bounds: Option<Bounds>,
     pub(crate) output: Reg,
     pub(crate) width: usize,

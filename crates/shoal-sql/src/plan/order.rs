@@ -1,14 +1,17 @@
 //! In which order a select's sources are read, and whether that gives its rows in the order that
 //! is asked for.
 
-use super::access::{Frame, KeyExpr, Path, PathKind, Sources, best, reads_of};
+use super::access::{Frame, KeyExpr, Path, PathKind, Sources, best, reads_of, table_rows};
 use super::cost::{HASH_FOUND, HASHED};
 use super::keyed::{KeyColumn, key_columns};
+use super::query_rows::select_rows;
 use crate::resolve::tree::{Aggregate, Expr, Key, OrderKey, ROWID, Select, Source, SourceKind};
 use crate::value::Collation;
 
 /// More sources than this are ordered step by step instead of by trying every order.
 const EXHAUSTIVE_MAX: usize = 10;
+/// The share of groups taken to meet a `HAVING`.
+const HAVING: f64 = 0.2;
 
 /// The order that rows are asked for in.
 pub(super) struct Wanted<'e> {
@@ -17,6 +20,11 @@ pub(super) struct Wanted<'e> {
     limit: Option<f64>,
     /// True where it is enough that rows which are equal by the keys come one after the other.
     together: bool,
+    /// The number of groups, where the limit is one of groups.
+    groups: Option<f64>,
+    /// True where rows in the order of the first keys alone are worth something: the first rows are
+    /// known once the next key is behind them.
+    may_begin: bool,
 }
 
 /// One key of such an order.
@@ -34,9 +42,19 @@ pub(super) struct Choice<'e> {
     /// The way to the rows of the first one, where it was decided on: by the wanted order, or
     /// because there is no other.
     pub(super) first: Option<Path<'e>>,
-    /// True where the rows come in the wanted order, and if so whether the first source is read
-    /// backwards for it.
+    /// `Some` where the rows come in the wanted order: true where the first source is read
+    /// backwards for the order.
     pub(super) descending: Option<bool>,
+    /// Number of first keys in whose order the rows come, where not all do; 0 for none.
+    pub(super) begins: usize,
+}
+
+/// The order in which a way gives rows, seen from the wanted order.
+#[derive(Clone, Copy)]
+struct Served {
+    descending: bool,
+    /// Number of the wanted keys served.
+    keys: usize,
 }
 
 /// The tree of fewest pages, where all that is asked is how many rows a table has.
@@ -66,7 +84,7 @@ pub(super) fn count<'e>(frame: &Frame<'e>, select: &Select) -> Option<Choice<'e>
     // Of equal trees the table is taken.
     paths.sort_by(|a, b| a.0.total_cmp(&b.0));
     let first = paths.into_iter().next().map(|(_, path)| path);
-    Some(Choice { places: vec![0], first, descending: None })
+    Some(Choice { places: vec![0], first, descending: None, begins: 0 })
 }
 
 /// The cheapest order of reading, the sort that it leaves to do counted in.
@@ -76,19 +94,36 @@ pub(super) fn choose<'e>(frame: &Frame<'e>, wanted: Option<&Wanted<'e>>) -> Choi
         Some(path) => Partial::start(Some((0, path))),
         None => order(frame, None),
     };
-    let unsorted = Choice { places: plain.order, first: alone, descending: None };
+    let unsorted = Choice { places: plain.order, first: alone, descending: None, begins: 0 };
     let Some(wanted) = wanted else { return unsorted };
     let Some(&first) = unsorted.places.first() else { return unsorted };
-    let share = |rows: f64| wanted.limit.map_or(1.0, |limit| (limit / rows.max(1.0)).min(1.0));
+    let all = wanted.keys.len();
+    // The share of the rows read until enough are known: rows equal by the keys served are read.
+    let share = |rows: f64, keys: usize, path: &Path<'_>, place: usize| {
+        let Some(limit) = wanted.limit else { return 1.0 };
+        let wanted_rows = match keys == all {
+            true => limit,
+            false => limit + rows * equal_share(frame, place, path).unwrap_or(1.0),
+        };
+        (wanted_rows / wanted.groups.unwrap_or(rows).max(1.0)).min(1.0)
+    };
     let serves = |place: usize, path: &Path<'_>| {
         in_order(frame, place, path, wanted).or_else(|| {
             let together = wanted.together && brings_together(frame, place, path, &wanted.terms());
-            together.then_some(false)
+            together.then_some(Served { descending: false, keys: all })
         })
     };
     let path = unsorted.first.clone().unwrap_or_else(|| best(frame, first, 0, (1.0, None)));
-    if let Some(descending) = serves(first, &path) {
-        return Choice { descending: Some(descending), ..unsorted };
+    let mut begun = unsorted;
+    if let Some(served) = serves(first, &path) {
+        let descending = Some(served.descending);
+        if served.keys == all {
+            return Choice { descending, ..begun };
+        }
+        if begun.first.is_none() {
+            begun.first = Some(path);
+        }
+        begun = Choice { descending, begins: served.keys, ..begun };
     }
     let rows = plain.rows.max(2.0);
     let sort = match wanted.limit {
@@ -96,23 +131,36 @@ pub(super) fn choose<'e>(frame: &Frame<'e>, wanted: Option<&Wanted<'e>>) -> Choi
         Some(limit) => rows * (1.0 + limit.clamp(2.0, rows).log2() / 4.0),
         None => rows * (2.0 + rows.log2()),
     };
-    let mut cheapest = (plain.cost + sort, unsorted);
+    let mut cheapest = (plain.cost + sort, begun);
     for place in 0..frame.sources.len() {
         if required(frame.sources, place) != 0 {
             continue;
         }
         for path in frame.paths(place, 0).iter().cloned() {
-            let Some(descending) = serves(place, &path) else { continue };
+            let Some(served) = serves(place, &path) else { continue };
             let sorted = order(frame, Some((place, &path)));
-            let cost = sorted.cost * share(sorted.rows);
+            let cost = sorted.cost * share(sorted.rows, served.keys, &path, place);
             if cost < cheapest.0 {
                 let first = Some(path);
-                let descending = Some(descending);
-                cheapest = (cost, Choice { places: sorted.order, first, descending });
+                let descending = Some(served.descending);
+                let begins = if served.keys == all { 0 } else { served.keys };
+                cheapest = (cost, Choice { places: sorted.order, first, descending, begins });
             }
         }
     }
     cheapest.1
+}
+
+/// The share of rows equal by the first column in whose order an index gives them, where known.
+fn equal_share(frame: &Frame<'_>, place: usize, path: &Path<'_>) -> Option<f64> {
+    let SourceKind::Table(table) = &frame.sources[place].kind else { return None };
+    let PathKind::Index { index: Some(number), equal, .. } = &path.kind else { return None };
+    let index = table.indexes.get(*number)?;
+    let equal_rows = match equal.len() {
+        0 => table_rows(table),
+        columns => index.rows_per_key(columns)?,
+    };
+    Some((index.rows_per_key(equal.len() + 1)? / equal_rows.max(1.0)).min(1.0))
 }
 
 /// The cost of a select's cheapest plan, and the number of its rows.
@@ -255,28 +303,37 @@ fn greedy(frame: &Frame<'_>, first: Option<(usize, &Path<'_>)>) -> Partial {
     partial
 }
 
-/// True where a way to the rows of the first source gives them in the wanted order, and if so
-/// whether it must run backwards.
-fn in_order(frame: &Frame<'_>, place: usize, path: &Path<'_>, wanted: &Wanted<'_>) -> Option<bool> {
+/// How a way to the rows of the first source gives them in the wanted order, or in that of its
+/// first keys where those are worth something.
+fn in_order(
+    frame: &Frame<'_>,
+    place: usize,
+    path: &Path<'_>,
+    wanted: &Wanted<'_>,
+) -> Option<Served> {
     let source = &frame.sources[place];
+    let whole = |descending| Some(Served { descending, keys: wanted.keys.len() });
     if let PathKind::Virtual(found) = &path.kind {
-        return (found.choice.is_ordered && !wanted.together).then_some(false);
+        let is_ordered = found.choice.is_ordered && !wanted.together;
+        return if is_ordered { whole(false) } else { None };
     }
     let walk = Walk::of(frame, place, path)?;
     let Walk::Index { columns, equal, unique, .. } = &walk else {
         let Walk::Rowids { one_row } = walk else { return None };
         let alone = frame.sources.len() == 1;
         if one_row {
-            return alone.then_some(false);
+            return if alone { whole(false) } else { None };
         }
-        let key = wanted.keys.first()?;
+        let key = wanted.keys.first().filter(|key| is_rowid(source, key.expr))?;
         // No two rows have one rowid, so what comes after it orders nothing.
-        let unique = alone || wanted.keys.len() == 1;
-        return (is_rowid(source, key.expr) && unique).then_some(key.descending);
+        return match alone || wanted.keys.len() == 1 {
+            true => whole(key.descending),
+            false => wanted.begins_with(1, key.descending),
+        };
     };
     let mut next = *equal;
     let mut backwards = None;
-    for key in &wanted.keys {
+    for (number, key) in wanted.keys.iter().enumerate() {
         // What is equal in all rows orders nothing.
         if walk.is_constant(source, key.expr, key.collation) {
             continue;
@@ -284,18 +341,20 @@ fn in_order(frame: &Frame<'_>, place: usize, path: &Path<'_>, wanted: &Wanted<'_
         if next >= *unique {
             break;
         }
-        let column = columns.get(next)?;
-        let fits = column.is(source.id, key.expr)
-            && column.collation == Some(key.collation)
-            && key.nulls_first != key.descending;
-        let turned = key.descending != column.descending;
+        let column = columns.get(next);
+        let fits = column.is_some_and(|column| {
+            column.is(source.id, key.expr)
+                && column.collation == Some(key.collation)
+                && key.nulls_first != key.descending
+        });
+        let turned = column.is_some_and(|column| key.descending != column.descending);
         if !fits || backwards.is_some_and(|known| known != turned) {
-            return None;
+            return backwards.and_then(|backwards| wanted.begins_with(number, backwards));
         }
         backwards = Some(turned);
         next += 1;
     }
-    Some(backwards.unwrap_or(false))
+    whole(backwards.unwrap_or(false))
 }
 
 /// In what order a way gives the rows of the first source.
@@ -403,7 +462,7 @@ pub(super) fn wanted<'e>(
     if let Some(keys) = &select.group_by {
         return match keys.as_slice() {
             [] => end_of_order(select),
-            keys => Some(groups(select, keys, order_by)),
+            keys => Some(groups(select, keys, (order_by, limit))),
         };
     }
     let keys = order_by.iter().map(|key| WantedKey {
@@ -414,11 +473,15 @@ pub(super) fn wanted<'e>(
     });
     let keys: Vec<WantedKey<'e>> = keys.collect();
     match (&select.distinct, keys.is_empty()) {
-        (_, false) => Some(Wanted { keys, limit, together: false }),
+        (different, false) => {
+            let may_begin = limit.is_some() && different.is_none();
+            Some(Wanted { keys, limit, together: false, groups: None, may_begin })
+        }
         (Some(collations), true) => {
             let keys = select.outputs.iter().zip(collations);
             let keys = keys.map(|(expr, collation)| WantedKey::ascending(expr, *collation));
-            Some(Wanted { keys: keys.collect(), limit, together: true })
+            let (keys, groups) = (keys.collect(), None);
+            Some(Wanted { keys, limit, together: true, groups, may_begin: false })
         }
         (None, true) => None,
     }
@@ -431,6 +494,11 @@ impl<'e> WantedKey<'e> {
 }
 
 impl<'e> Wanted<'e> {
+    /// The order of the first keys alone.
+    fn begins_with(&self, keys: usize, descending: bool) -> Option<Served> {
+        (self.may_begin && keys > 0).then_some(Served { descending, keys })
+    }
+
     fn terms(&self) -> Vec<(&'e Expr, Collation)> {
         self.keys.iter().map(|key| (key.expr, key.collation)).collect()
     }
@@ -440,14 +508,15 @@ impl<'e> Wanted<'e> {
 fn groups<'e>(
     select: &'e Select,
     keys: &'e [(Expr, Collation)],
-    order_by: &'e [OrderKey],
+    (order_by, limit): (&'e [OrderKey], Option<f64>),
 ) -> Wanted<'e> {
     let ascending = keys.iter().map(|(expr, by)| WantedKey::ascending(expr, *by));
     let mut wanted: Vec<WantedKey<'e>> = ascending.collect();
     let fits = |(key, order): (&WantedKey<'_>, &OrderKey)| {
         key.collation == order.collation && order.expr(select).is_same(key.expr)
     };
-    if order_by.len() <= keys.len() && wanted.iter().zip(order_by).all(fits) {
+    let is_order = order_by.len() <= keys.len() && wanted.iter().zip(order_by).all(fits);
+    if is_order {
         for (key, order) in wanted.iter_mut().zip(order_by) {
             (key.descending, key.nulls_first) = (order.descending, order.nulls_first);
         }
@@ -458,7 +527,10 @@ fn groups<'e>(
             }
         }
     }
-    Wanted { keys: wanted, limit: None, together: true }
+    let passing = if select.having.is_some() { HAVING } else { 1.0 };
+    let limit = limit.filter(|_| is_order).map(|limit| limit / passing);
+    let groups = limit.map(|_| select_rows(select));
+    Wanted { keys: wanted, limit, together: true, groups, may_begin: false }
 }
 
 /// True where the groups of rows that a way gives come in the order asked for, and if so whether it
@@ -475,8 +547,9 @@ pub(super) fn walk_in_order(
         nulls_first: key.nulls_first,
         collation: key.collation,
     });
-    let wanted = Wanted { keys: keys.collect(), limit: None, together: false };
-    in_order(frame, place, path, &wanted)
+    let (keys, limit, groups) = (keys.collect(), None, None);
+    let wanted = Wanted { keys, limit, together: false, groups, may_begin: false };
+    in_order(frame, place, path, &wanted).map(|served| served.descending)
 }
 
 impl OrderKey {
@@ -506,7 +579,8 @@ fn end_of_order(select: &Select) -> Option<Wanted<'_>> {
         _ => return None,
     };
     let key = WantedKey { expr, descending, nulls_first: !descending, collation: *collation };
-    Some(Wanted { keys: vec![key], limit: Some(1.0), together: false })
+    let (keys, limit, groups) = (vec![key], Some(1.0), None);
+    Some(Wanted { keys, limit, together: false, groups, may_begin: false })
 }
 
 /// True where groups, which are given out by their keys, come in the order asked for.

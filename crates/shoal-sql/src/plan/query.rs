@@ -1,10 +1,10 @@
 //! Planning of a whole query: the body, then order and bounds around the body.
 
-use super::access::RECURSION_ROWS;
 use super::node::{
     Bounds, CompoundNode, LimitNode, Node, QueryPlan, RecursionNode, SharedNode, SortNode,
 };
-use super::select::{RowOrder, runs_within};
+use super::query_rows::RECURSION_ROWS;
+use super::select::{RowOrder, Sorted, runs_within};
 use crate::keep::{SortKey, SortPlan};
 use crate::plan::{Asked, Compiler, Reg};
 use crate::resolve::tree::{Body, Expr, Key, OrderKey, Query};
@@ -42,7 +42,7 @@ impl Compiler {
             asked,
         };
         let (input, sorted) = self.plan_body(&query.body, output, width, order);
-        let sort = (!sorted && !query.order_by.is_empty())
+        let sort = (sorted != Sorted::All && !query.order_by.is_empty())
             .then(|| sort_plan(&query.order_by, output, width));
         let limit = query.limit.as_ref().map(|limit| self.code(limit));
         let offset = query.offset.as_ref().map(|offset| self.code(offset));
@@ -57,7 +57,11 @@ impl Compiler {
                 Node::Probe(probe)
             }
             (Some(sort), bounds) => {
-                Node::Sort(Box::new(SortNode { input, sort, bounds, output, width }))
+                let begins = match sorted {
+                    Sorted::Begins(keys) if bounds.is_some() => keys,
+                    _ => 0,
+                };
+                Node::Sort(Box::new(SortNode { input, sort, begins, bounds, output, width }))
             }
             (None, Some(bounds)) => Node::Limit(Box::new(LimitNode { input, bounds })),
             (None, None) => input,
@@ -75,7 +79,7 @@ impl Compiler {
         output: Reg,
         width: usize,
         order: RowOrder<'_>,
-    ) -> (Node, bool) {
+    ) -> (Node, Sorted) {
         let node = match body {
             Body::Values(rows) => {
                 let rows = rows.iter().map(|row| {
@@ -131,7 +135,7 @@ impl Compiler {
                 Node::Compound(Box::new(CompoundNode { first, rest, collations, output, width }))
             }
         };
-        (node, false)
+        (node, Sorted::No)
     }
 
     /// Plans one part of a compound, whose rows appear in the compound's registers.

@@ -1,6 +1,8 @@
 //! What single conditions say about a source: which of its columns, or of the expressions that its
 //! indexes hold, are equal to something or lie between two values.
 
+use super::cost::{LIST, LISTED};
+use super::query_rows::query_rows;
 use crate::resolve::tree::{Expr, Query, Source, SourceId};
 use crate::value::{Affinity, Collation, CompareOp, Comparison, Value};
 
@@ -45,7 +47,7 @@ pub(super) struct Each<'e> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum EachValues<'e> {
     List(&'e [Expr]),
-    /// A query that depends on no row.
+    /// A query that depends on no row of the source.
     Query(&'e Query),
 }
 
@@ -54,7 +56,15 @@ impl EachValues<'_> {
     pub(super) fn count(&self) -> f64 {
         match self {
             EachValues::List(list) => list.len() as f64,
-            EachValues::Query(_) => 25.0,
+            EachValues::Query(query) => query_rows(query),
+        }
+    }
+
+    /// The cost of listing the values anew for each row around them.
+    pub(super) fn cost(&self) -> f64 {
+        match self {
+            EachValues::Query(query) if query.correlated => LIST + LISTED * self.count(),
+            _ => 0.0,
         }
     }
 }
@@ -139,7 +149,7 @@ pub(super) fn restrict<'e>(
             out.push(within(subject, EachValues::List(list), *affinity, *collation));
         }
         Expr::InQuery { expr: subject, not: false, query, affinity, collation }
-            if own(subject) && !query.correlated =>
+            if own(subject) && !query_reads(query, source.id) =>
         {
             out.push(within(subject, EachValues::Query(query), *affinity, *collation));
         }
@@ -225,6 +235,14 @@ fn is_subject(source: &Source, expr: &Expr) -> bool {
 fn reads(expr: &Expr, source: SourceId) -> bool {
     let mut found = false;
     expr.columns(&mut |of, _| found |= of == source);
+    found
+}
+
+fn query_reads(query: &Query, source: SourceId) -> bool {
+    let mut found = false;
+    query.walk(&mut |expr| {
+        found |= matches!(expr, Expr::Column { source: of, .. } if *of == source);
+    });
     found
 }
 

@@ -91,6 +91,15 @@ pub(super) struct RowOrder<'o> {
     pub(super) asked: Option<Asked>,
 }
 
+/// Whether the rows of a body come in the order asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sorted {
+    No,
+    All,
+    /// In the order of so many first keys.
+    Begins(usize),
+}
+
 impl Compiler {
     /// Plans a select of whose rows about `limit` are taken, those that are first by the output
     /// that `chooses` numbers; also tells whether they come in the order asked for.
@@ -99,7 +108,7 @@ impl Compiler {
         select: &Select,
         output: Reg,
         order: RowOrder<'_>,
-    ) -> (Node, bool) {
+    ) -> (Node, Sorted) {
         let RowOrder { order_by, limit, chooses, has_limit, asked } = order;
         let sources = &select.sources;
         let terms = terms(select);
@@ -122,7 +131,7 @@ impl Compiler {
         // Whatever tree is asked for, the number of rows is the same.
         let counts = count.is_some();
         let choice = count.unwrap_or_else(|| order::choose(&frame, wanted.as_ref()));
-        let Choice { places, mut first, descending } = choice;
+        let Choice { places, mut first, descending, begins } = choice;
         let one_group = select.group_by.as_ref().is_some_and(Vec::is_empty);
         let ends_early = descending.is_some() && one_group;
         let same = same_rows(select);
@@ -237,6 +246,7 @@ impl Compiler {
             levels.push(level);
         }
         let sorted = match &select.group_by {
+            None if begins > 0 => false,
             None => descending.is_some(),
             Some(_) if ordered => groups_sorted,
             Some(keys) => select.window_calls.is_empty() && groups_in_order(select, keys, order_by),
@@ -250,14 +260,19 @@ impl Compiler {
         let circumstances = Circumstances {
             select,
             output,
-            top_n: chooses,
+            top_n: chooses.filter(|_| begins == 0),
             is_limited: limit.is_some(),
-            streams: has_limit && is_plain,
+            streams: has_limit && (is_plain || begins > 0),
             distinct_group,
             asked: match asked {
                 Some(Asked::First) if !is_plain => Some(Asked::FirstInOrder),
                 asked => asked.filter(|_| is_plain),
             },
+        };
+        let sorted = match (sorted, begins) {
+            (true, _) => Sorted::All,
+            (false, 0) => Sorted::No,
+            (false, keys) => Sorted::Begins(keys),
         };
         (self.lower_select(draft, circumstances), sorted)
     }
@@ -316,7 +331,7 @@ impl Compiler {
                 EachValues::List(list) => {
                     EachCodes::List(list.iter().map(|expr| self.code(expr)).collect())
                 }
-                EachValues::Query(query) => EachCodes::Query(self.query(query, true)),
+                EachValues::Query(query) => EachCodes::Query(self.listed_query(query)),
             },
             affinity: each.affinity,
             collation: each.collation,

@@ -169,7 +169,10 @@ impl Tree<'_> {
                 self.node(&distinct.input, None, parent);
             }
             Node::Sort(sort) => {
-                let keys = counted(sort.sort.keys.len(), "key");
+                let mut keys = counted(sort.sort.keys.len(), "key");
+                if sort.begins > 0 {
+                    keys = format!("{keys}, {} in order", sort.begins);
+                }
                 let is_first = matches!(&sort.bounds, Some(Bounds { limit: Some(_), .. }));
                 let name = if is_first { "top-N" } else { "sort" };
                 parent = self.add(parent, name, keys, (None, measure.take()));

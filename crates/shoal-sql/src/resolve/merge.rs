@@ -7,7 +7,7 @@ use super::tree::{Body, Expr, OutputColumn, Query, Select, Shared, Source};
 
 /// A larger expression is computed once in its own query: substituting the expression for every use
 /// could double the size with each link of a chain of views.
-const MERGED_SIZE_MAX: usize = 32;
+pub(super) const MERGED_SIZE_MAX: usize = 32;
 
 type Mergeable = (Select, Vec<OutputColumn>, bool);
 
@@ -75,7 +75,7 @@ pub(super) fn shared(query: Query, slot: usize) -> Query {
 }
 
 /// True where an expression is JSON for a function around.
-fn is_json(expr: &Expr) -> bool {
+pub(super) fn is_json(expr: &Expr) -> bool {
     match expr {
         Expr::Call { function, .. } => function.returns_json,
         Expr::Plus(inner) => is_json(inner),

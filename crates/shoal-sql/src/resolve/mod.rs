@@ -17,6 +17,7 @@ mod merge;
 pub(crate) mod names;
 mod narrowed;
 pub(crate) mod once;
+pub(crate) mod outputs;
 mod past;
 pub(crate) mod push;
 mod recursion;

@@ -12,24 +12,29 @@ use crate::value::{Affinity, CompareOp, Comparison};
 
 /// Makes joins of the `IN`s of a query, and of all queries in its `FROM`s.
 pub(crate) fn unnest(query: &mut Query) {
-    let mut free = Free::default();
-    query.each_select(&mut |select| {
-        free.select = free.select.max(select.id + 1);
-        for source in &select.sources {
-            free.source = free.source.max(source.id + 1);
-        }
-    });
+    let mut free = Free::of(query);
     free.body(&mut query.body);
 }
 
 /// The first free numbers of selects and of sources of the statement.
 #[derive(Default)]
-struct Free {
-    select: SelectId,
-    source: SourceId,
+pub(super) struct Free {
+    pub(super) select: SelectId,
+    pub(super) source: SourceId,
 }
 
 impl Free {
+    pub(super) fn of(query: &Query) -> Free {
+        let mut free = Free::default();
+        query.each_select(&mut |select| {
+            free.select = free.select.max(select.id + 1);
+            for source in &select.sources {
+                free.source = free.source.max(source.id + 1);
+            }
+        });
+        free
+    }
+
     fn body(&mut self, body: &mut Body) {
         match body {
             Body::Values(_) => {}

@@ -1,6 +1,6 @@
 //! Walks over resolved queries and expressions.
 
-use super::tree::{Body, Expr, Key, OrderKey, Query, Select, SourceId, SourceKind};
+use super::tree::{Body, Expr, FrameBound, Key, OrderKey, Query, Select, SourceId, SourceKind};
 use crate::schema::Table;
 
 /// Calls `$see` for every direct part of the expression `$expr`, queries excepted; `$iter` is the
@@ -121,6 +121,28 @@ impl Expr {
         }
     }
 
+    /// The query run by the expression itself.
+    fn query_mut(&mut self) -> Option<&mut Query> {
+        match self {
+            Expr::InQuery { query, .. }
+            | Expr::RowInQuery { query, .. }
+            | Expr::Exists(query)
+            | Expr::Scalar(query)
+            | Expr::ScalarColumn(query, _) => Some(query),
+            _ => None,
+        }
+    }
+
+    /// Calls `change` for every part of the expression, also within its queries, then for the
+    /// expression itself.
+    pub(crate) fn walk_mut(&mut self, change: &mut dyn FnMut(&mut Expr)) {
+        self.parts_mut(&mut |part| part.walk_mut(change));
+        if let Some(query) = self.query_mut() {
+            query.walk_mut(change);
+        }
+        change(self);
+    }
+
     /// Calls `see` for every column the expression reads, also within its queries.
     pub(crate) fn columns(&self, see: &mut dyn FnMut(SourceId, usize)) {
         self.walk(&mut |expr| {
@@ -145,6 +167,15 @@ impl Query {
 }
 
 impl Query {
+    /// Calls `change` for every expression of the query and every part of one, parts first.
+    pub(crate) fn walk_mut(&mut self, change: &mut dyn FnMut(&mut Expr)) {
+        self.body.walk_mut(change);
+        self.order_by.iter_mut().for_each(|key| key.walk_mut(change));
+        for bound in [&mut self.limit, &mut self.offset].into_iter().flatten() {
+            bound.walk_mut(change);
+        }
+    }
+
     /// Calls `see` for every select of the query, also within its expressions.
     pub(crate) fn each_select<'e>(&'e self, see: &mut dyn FnMut(&'e Select)) {
         self.body.each_select_of_sources(see);
@@ -173,9 +204,31 @@ impl OrderKey {
             expr.walk(see);
         }
     }
+
+    pub(crate) fn walk_mut(&mut self, change: &mut dyn FnMut(&mut Expr)) {
+        if let Key::Expr(expr) = &mut self.key {
+            expr.walk_mut(change);
+        }
+    }
 }
 
 impl Body {
+    fn walk_mut(&mut self, change: &mut dyn FnMut(&mut Expr)) {
+        match self {
+            Body::Values(rows) => rows.iter_mut().flatten().for_each(|expr| expr.walk_mut(change)),
+            Body::Compound { first, rest, .. } => {
+                first.walk_mut(change);
+                rest.iter_mut().for_each(|(_, body)| body.walk_mut(change));
+            }
+            Body::Shared(shared) => shared.query.walk_mut(change),
+            Body::Recursive(recursion) => {
+                recursion.first.walk_mut(change);
+                recursion.steps.iter_mut().for_each(|body| body.walk_mut(change));
+            }
+            Body::Select(select) => select.walk_mut(change),
+        }
+    }
+
     /// The selects of the sources, queries within expressions left out.
     fn each_select_of_sources<'e>(&'e self, see: &mut dyn FnMut(&'e Select)) {
         match self {
@@ -268,5 +321,50 @@ impl Select {
                 filter.walk(see);
             }
         }
+    }
+}
+
+impl Select {
+    /// Calls `change` for every expression of the select and every part of one, parts first.
+    pub(crate) fn walk_mut(&mut self, change: &mut dyn FnMut(&mut Expr)) {
+        for source in &mut self.sources {
+            match &mut source.kind {
+                SourceKind::Query(query) => query.walk_mut(change),
+                SourceKind::Module { arguments, .. } => {
+                    arguments.iter_mut().flatten().for_each(|expr| expr.walk_mut(change));
+                }
+                SourceKind::Virtual(source) => {
+                    let arguments = source.arguments.iter_mut().flatten();
+                    arguments.for_each(|expr| expr.walk_mut(change));
+                }
+                SourceKind::Table(_) | SourceKind::Taken(_) => {}
+            }
+            let on = source.join.iter_mut().flat_map(|join| &mut join.on);
+            on.for_each(|expr| expr.walk_mut(change));
+        }
+        self.conjuncts.iter_mut().for_each(|expr| expr.walk_mut(change));
+        for (expr, _) in self.group_by.iter_mut().flatten() {
+            expr.walk_mut(change);
+        }
+        for aggregate in &mut self.aggregates {
+            aggregate.arguments.iter_mut().for_each(|expr| expr.walk_mut(change));
+            aggregate.filter.iter_mut().for_each(|filter| filter.walk_mut(change));
+            aggregate.order_by.iter_mut().for_each(|key| key.walk_mut(change));
+        }
+        self.having.iter_mut().for_each(|having| having.walk_mut(change));
+        for window in &mut self.windows {
+            window.partition_by.iter_mut().for_each(|(expr, _)| expr.walk_mut(change));
+            window.order_by.iter_mut().for_each(|key| key.walk_mut(change));
+            for bound in [&mut window.frame.start, &mut window.frame.end] {
+                if let FrameBound::Preceding(expr) | FrameBound::Following(expr) = bound {
+                    expr.walk_mut(change);
+                }
+            }
+        }
+        for call in &mut self.window_calls {
+            call.arguments.iter_mut().for_each(|expr| expr.walk_mut(change));
+            call.filter.iter_mut().for_each(|filter| filter.walk_mut(change));
+        }
+        self.outputs.iter_mut().for_each(|expr| expr.walk_mut(change));
     }
 }

@@ -65,6 +65,11 @@ const STALE: f64 = 10.0;
 /// Leaves looked at where one leaf and an `ANALYZE` contradict each other.
 const LEAVES_ASKED: usize = 32;
 
+/// Leaves looked at where the one in the middle has few different keys, and nobody ran an
+/// `ANALYZE`; and how many different keys are few.
+const FURTHER_LEAVES: usize = 32;
+const RUNS_FEW: f64 = 8.0;
+
 /// Most rows read of a table of statistics.
 const STATISTICS_MAX: usize = 1 << 17;
 
@@ -161,7 +166,13 @@ impl TreeStats {
     /// other, into more leaves.
     fn sample(&self, tree: &Tree<'_>, order: impl Fn() -> KeyOrder) {
         self.sampled.get_or_init(|| {
-            let sampled = tree.look(&order)?;
+            let mut sampled = tree.look(&order)?;
+            let is_told =
+                self.analysed.get().is_some_and(|analysed| !analysed.is_stale(&sampled.keys));
+            let per_leaf = sampled.keys.rows / sampled.pages.max(1.0);
+            if !is_told && sampled.pages >= FURTHER_LEAVES as f64 && tree.columns > 0 {
+                tree.look_further(&mut sampled.keys, per_leaf, &order());
+            }
             if let Some(analysed) = self.analysed.get()
                 && !analysed.is_stale(&sampled.keys)
                 && analysed.contradicts(&sampled.keys)
@@ -362,6 +373,34 @@ impl Tree<'_> {
         Some(Sampled { keys, pages, clustered, marks })
     }
 
+    /// Counts the rows of equal keys by the changes from one key to the next on several leaves, for
+    /// the first columns with few different keys: a run going on over many leaves has one change.
+    fn look_further(&self, keys: &mut Keys, per_leaf: f64, order: &KeyOrder) -> Option<()> {
+        let is_few = |rows: &&f64| **rows * RUNS_FEW > per_leaf;
+        let mut counted = Changes {
+            changes: vec![0; keys.per_key.iter().take_while(is_few).count()],
+            steps: 0,
+            order,
+        };
+        if counted.changes.is_empty() {
+            return None;
+        }
+        let leaves = self.txn.sample_leaves(self.root, self.kind, FURTHER_LEAVES).ok()?;
+        for leaf in leaves.iter().filter(|leaf| leaf.cell_count() > 1) {
+            let last = leaf.cell_count() - 1;
+            counted.steps += last;
+            let (first, end) = (counted.key(leaf, 0)?, counted.key(leaf, last)?);
+            counted.between(leaf, (0, &first), (last, &end))?;
+        }
+        for (rows, changes) in keys.per_key.iter_mut().zip(&counted.changes) {
+            *rows = match changes {
+                0 => rows.max(counted.steps as f64),
+                changes => (counted.steps as f64 / *changes as f64).max(1.0),
+            };
+        }
+        Some(())
+    }
+
     fn keys_of<'p>(&self, leaf: &Page<'p>, order: &KeyOrder) -> Option<LeafKeys<'p>> {
         let mut runs = vec![1_usize; self.columns];
         let (mut first, mut before): (Vec<ValueRef<'p>>, Vec<ValueRef<'p>>) = Default::default();
@@ -442,6 +481,45 @@ impl Tree<'_> {
         }
         let rows = analysed.rows;
         is_refuted.then_some(Keys { rows, per_key })
+    }
+}
+
+/// The changes from one key to the next on some leaves.
+struct Changes<'o> {
+    /// By count of columns.
+    changes: Vec<usize>,
+    /// Pairs of neighbours looked at.
+    steps: usize,
+    order: &'o KeyOrder,
+}
+
+impl Changes<'_> {
+    /// The first columns of an entry's key that lie on its page.
+    fn key<'p>(&self, leaf: &Page<'p>, cell: usize) -> Option<Vec<ValueRef<'p>>> {
+        let payload = leaf.index(cell).ok()?.payload.local;
+        let values = Record::new(payload).ok()?.values();
+        Some(values.take(self.changes.len()).map_while(Result::ok).collect())
+    }
+
+    /// Counts the changes between two entries of a leaf. Keys ascend: between equal ones is none.
+    fn between(
+        &mut self,
+        leaf: &Page<'_>,
+        (first, low): (usize, &[ValueRef<'_>]),
+        (last, high): (usize, &[ValueRef<'_>]),
+    ) -> Option<()> {
+        let same = equal_columns(low, high, self.order);
+        if same >= self.changes.len() {
+            return Some(());
+        }
+        if last == first + 1 {
+            self.changes[same..].iter_mut().for_each(|changes| *changes += 1);
+            return Some(());
+        }
+        let middle = first.midpoint(last);
+        let key = self.key(leaf, middle)?;
+        self.between(leaf, (first, low), (middle, &key))?;
+        self.between(leaf, (middle, &key), (last, high))
     }
 }
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use shoal_sql::{Connection, Narrowed, Rows, Statement, Value, ValueRef};
+use shoal_sql::{Connection, Forced, ForcedChoice, Narrowed, Rows, Statement, Value, ValueRef};
 use shoal_store::{Access, Store, vfs::OsVfs};
 
 /// Column names and rows.
@@ -232,4 +232,32 @@ pub(crate) fn check_all(connection: &mut Connection, peer: &rusqlite::Connection
     }
     assert!(count > 0);
     assert!(failures.is_empty(), "{} of {count}:\n{}", failures.len(), failures.join("\n\n"));
+}
+
+/// The lines of `EXPLAIN`, one for each node.
+pub(crate) fn nodes(connection: &mut Connection, sql: &str) -> String {
+    let table = ours(connection, &format!("explain {sql}")).unwrap();
+    let line = |row: &Vec<Value>| {
+        row.iter().map(|value| show(value.as_ref())).collect::<Vec<_>>().join(" ")
+    };
+    table.rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Runs every query under the planner's choices and under each forced one, beside SQLite.
+pub(crate) fn check_forced(
+    connection: &mut Connection,
+    peer: &rusqlite::Connection,
+    queries: &[String],
+) {
+    let mut failures = Vec::new();
+    let choices = ForcedChoice::ALL.iter().copied().map(Some);
+    for choice in std::iter::once(None).chain(choices) {
+        connection.force(Forced::from_iter(choice));
+        for sql in queries {
+            let failed = check(connection, peer, sql, &[]).err();
+            failures.extend(failed.map(|failed| format!("{choice:?}: {failed}")));
+        }
+    }
+    connection.force(Forced::default());
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }

@@ -34,3 +34,11 @@ SELECT upper(substr(Composer, 1, 1)), count(*), min(Name) FROM Track WHERE Compo
 SELECT count(*), sum(Total) FROM Invoice WHERE InvoiceDate >= date('2025-12-31', '-400 days') AND InvoiceDate < datetime('2025-12-31', '-30 days');
 -- invoice_before
 SELECT count(p), sum(p) FROM (SELECT (SELECT b.Total FROM Invoice b WHERE b.CustomerId = a.CustomerId AND b.InvoiceDate < a.InvoiceDate ORDER BY b.InvoiceDate DESC LIMIT 1) p FROM Invoice a);
+-- listed_each
+SELECT count(l), sum(length(l)) FROM (SELECT (SELECT group_concat(Name) FROM Playlist WHERE PlaylistId IN (SELECT PlaylistId FROM PlaylistTrack p WHERE p.TrackId = t.TrackId)) l FROM Track t);
+-- first_outputs
+SELECT t.Name, t.TrackId, (SELECT count(*) FROM InvoiceLine l WHERE l.TrackId = t.TrackId), (SELECT group_concat(Name) FROM Playlist WHERE PlaylistId IN (SELECT PlaylistId FROM PlaylistTrack p WHERE p.TrackId = t.TrackId)) FROM Track t ORDER BY t.Name, t.TrackId LIMIT 20;
+-- order_begun
+SELECT i.CustomerId, l.InvoiceLineId, l.UnitPrice FROM Invoice i JOIN InvoiceLine l ON l.InvoiceId = i.InvoiceId ORDER BY i.CustomerId DESC, l.UnitPrice DESC, l.InvoiceLineId LIMIT 20;
+-- first_groups
+SELECT TrackId, sum(Quantity), count(*) FROM InvoiceLine GROUP BY TrackId HAVING count(*) > 1 ORDER BY TrackId LIMIT 10;

@@ -1,0 +1,107 @@
+//! About how many rows a query gives to the query around it, told before it is planned: rows of a
+//! `FROM` and of an `IN`.
+
+use super::access::{QUERY_ROWS, table_rows};
+use super::cost::{distinct, guess};
+use crate::parse::ast::CompoundOp;
+use crate::resolve::tree::{Body, Expr, Query, Recursion, Select, Source, SourceKind};
+use crate::value::Value;
+
+/// Rows taken to be given by a recursion that makes its rows of itself.
+pub(super) const RECURSION_ROWS: f64 = 1000.0;
+/// Rows taken to be given by a module.
+pub(super) const MODULE_ROWS: f64 = 25.0;
+/// The groups of a row where nobody knows how many values the keys have.
+const GROUPED: f64 = 0.1;
+/// A join is taken to give at most so many rows for each row of its largest source.
+const JOINED_MAX: f64 = 10.0;
+
+/// About how many rows a query gives: at least one.
+pub(super) fn query_rows(query: &Query) -> f64 {
+    let rows = body_rows(&query.body).max(1.0);
+    match &query.limit {
+        Some(Expr::Const(Value::Int(limit))) if *limit >= 0 => rows.min(*limit as f64),
+        _ => rows,
+    }
+}
+
+fn body_rows(body: &Body) -> f64 {
+    match body {
+        Body::Values(rows) => rows.len() as f64,
+        Body::Recursive(recursion) => recursion_rows(recursion),
+        Body::Shared(shared) => query_rows(&shared.query),
+        Body::Compound { first, rest, .. } => {
+            rest.iter().fold(body_rows(first), |rows, (op, body)| match op {
+                CompoundOp::Union | CompoundOp::UnionAll => rows + body_rows(body),
+                CompoundOp::Intersect => rows.min(body_rows(body)),
+                CompoundOp::Except => rows,
+            })
+        }
+        Body::Select(select) => select_rows(select),
+    }
+}
+
+/// A walk through a table from its first rows on meets a small part of the table: of a tree of `n`
+/// rows, about the root of `n` below each first row.
+fn recursion_rows(recursion: &Recursion) -> f64 {
+    let mut largest: Option<f64> = None;
+    for step in &recursion.steps {
+        let Body::Select(select) = step else { continue };
+        for source in &select.sources {
+            if let SourceKind::Table(table) = &source.kind {
+                largest = Some(largest.unwrap_or(1.0).max(table_rows(table)));
+            }
+        }
+    }
+    match largest {
+        Some(rows) => {
+            let first = body_rows(&recursion.first).max(1.0);
+            (first * rows.sqrt()).min(RECURSION_ROWS.max(first))
+        }
+        None => RECURSION_ROWS,
+    }
+}
+
+/// About how many rows, or groups, a select gives before its bounds.
+pub(super) fn select_rows(select: &Select) -> f64 {
+    let Select { sources, conjuncts, group_by, distinct: different, outputs, .. } = select;
+    if group_by.as_ref().is_some_and(Vec::is_empty) {
+        return 1.0;
+    }
+    let shares = |conditions: &[Expr]| -> f64 {
+        conditions.iter().map(|condition| guess(condition, sources)).product()
+    };
+    let (mut rows, mut largest) = (1.0, 1.0_f64);
+    for source in sources {
+        let own = source_rows(source);
+        largest = largest.max(own);
+        // Rows without a match stay.
+        rows *= match &source.join {
+            Some(join) => (own * shares(&join.on)).max(1.0),
+            None => own,
+        };
+    }
+    rows = (rows * shares(conjuncts)).min(JOINED_MAX * largest);
+    let keys = match (group_by, different) {
+        (Some(keys), _) => keys.iter().map(|(key, _)| key).collect::<Vec<_>>(),
+        (None, Some(_)) => outputs.iter().collect(),
+        (None, None) => return rows,
+    };
+    let values = keys.iter().map(|key| distinct(key, sources)).product::<Option<f64>>();
+    match values {
+        Some(values) => rows.min(values),
+        None if group_by.is_some() => GROUPED * rows,
+        None => rows,
+    }
+}
+
+/// About how many rows a source has.
+fn source_rows(source: &Source) -> f64 {
+    match &source.kind {
+        SourceKind::Table(table) => table.row_count().unwrap_or(QUERY_ROWS),
+        SourceKind::Query(query) => query_rows(query),
+        SourceKind::Taken(_) => 1.0,
+        SourceKind::Module { .. } => MODULE_ROWS,
+        SourceKind::Virtual(_) => QUERY_ROWS,
+    }
+}
