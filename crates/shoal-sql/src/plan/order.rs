@@ -10,6 +10,8 @@ use crate::value::Collation;
 
 /// More sources than this are ordered step by step instead of by trying every order.
 const EXHAUSTIVE_MAX: usize = 10;
+/// An order begun by a way is followed where at most this share of the rows is read.
+const BEGUN_MAX: f64 = 0.3;
 /// The share of groups taken to meet a `HAVING`.
 const HAVING: f64 = 0.2;
 
@@ -120,10 +122,13 @@ pub(super) fn choose<'e>(frame: &Frame<'e>, wanted: Option<&Wanted<'e>>) -> Choi
         if served.keys == all {
             return Choice { descending, ..begun };
         }
-        if begun.first.is_none() {
-            begun.first = Some(path);
+        // Rows nearly all equal by these keys are better sorted as they are found.
+        if share(plain.rows, served.keys, &path, first) < BEGUN_MAX {
+            if begun.first.is_none() {
+                begun.first = Some(path);
+            }
+            begun = Choice { descending, begins: served.keys, ..begun };
         }
-        begun = Choice { descending, begins: served.keys, ..begun };
     }
     let rows = plain.rows.max(2.0);
     let sort = match wanted.limit {
@@ -154,13 +159,18 @@ pub(super) fn choose<'e>(frame: &Frame<'e>, wanted: Option<&Wanted<'e>>) -> Choi
 /// The share of rows equal by the first column in whose order an index gives them, where known.
 fn equal_share(frame: &Frame<'_>, place: usize, path: &Path<'_>) -> Option<f64> {
     let SourceKind::Table(table) = &frame.sources[place].kind else { return None };
-    let PathKind::Index { index: Some(number), equal, .. } = &path.kind else { return None };
-    let index = table.indexes.get(*number)?;
-    let equal_rows = match equal.len() {
-        0 => table_rows(table),
-        columns => index.rows_per_key(columns)?,
+    let (index, equal) = match &path.kind {
+        PathKind::Full | PathKind::RowidRange { .. } => (None, 0),
+        PathKind::Index { index, equal, .. } => (*index, equal.len()),
+        _ => return None,
     };
-    Some((index.rows_per_key(equal.len() + 1)? / equal_rows.max(1.0)).min(1.0))
+    let per_key = |columns| match index {
+        Some(number) => table.indexes.get(number)?.rows_per_key(columns),
+        None if table.without_rowid => table.rows_per_key(columns),
+        None => Some(1.0),
+    };
+    let equal_rows = if equal == 0 { table_rows(table) } else { per_key(equal)? };
+    Some((per_key(equal + 1)? / equal_rows.max(1.0)).min(1.0))
 }
 
 /// The cost of a select's cheapest plan, and the number of its rows.
