@@ -365,6 +365,7 @@ impl<'e> Frame<'e> {
             self.price_absent_keys(place, path);
         }
         if self.sources.len() > 1 || self.estimates.have_samples() {
+            self.believe_samples(place, &mut paths);
             let rows = self.rows_found(&usable, place, &paths);
             for path in &mut paths {
                 if let PathKind::Hash(keys) = &path.kind {
@@ -557,6 +558,26 @@ impl<'e> Frame<'e> {
             },
         };
         rows.max(1e-6)
+    }
+
+    /// Counts the rows of ways by constant keys anew where the average of the keys is far from what
+    /// the sample has of these.
+    fn believe_samples(&self, place: usize, paths: &mut [Path<'e>]) {
+        let source = &self.sources[place];
+        let SourceKind::Table(table) = &source.kind else { return };
+        for path in paths {
+            let is_average =
+                matches!(&path.kind, PathKind::Index { equal, .. } if !equal.is_empty());
+            if !is_average || path.rows <= 1.0 {
+                continue;
+            }
+            let Some(share) = self.estimates.sampled_share(source, &path.used) else { continue };
+            let factor = table_rows(table) * share / path.rows;
+            if !(0.5..=2.0).contains(&factor) {
+                path.rows *= factor;
+                path.per_row *= factor;
+            }
+        }
     }
 
     /// Lowers the cost of a way by an index for keys without rows.

@@ -9,7 +9,7 @@
 use super::access::{Term, table_rows};
 use super::keyed::compared;
 use crate::resolve::imply::{Class, classes};
-use crate::resolve::tree::{Expr, ROWID, Source, SourceKind};
+use crate::resolve::tree::{Expr, ROWID, Source, SourceId, SourceKind};
 use crate::schema::{IndexSource, RowSample, SampledRows, Table};
 use crate::value::{CompareOp, InRule, Value, ValueRef, compare_by, is_in_values, text_of};
 
@@ -106,7 +106,7 @@ impl Estimates {
             let alone = term.reads.count_ones() == 1;
             let source = sources.get(place).filter(|_| alone)?;
             let SourceKind::Table(table) = &source.kind else { return None };
-            ask(table, table.row_sample()?, term.expr)
+            ask(source.id, table, table.row_sample()?, term.expr)
         });
         let class_of = |term: &Term<'_>| {
             let in_class = |class: &Class| term.on.is_none() && class.has_equality(term.expr);
@@ -143,6 +143,15 @@ impl Estimates {
     /// True where a row meeting one term of a class meets the others with the sources known.
     pub(super) fn is_transitive(&self, class: usize) -> bool {
         self.transitive[class]
+    }
+
+    /// The share of a source's rows meeting some terms together, where enough sampled rows do.
+    pub(super) fn sampled_share(&self, source: &Source, terms: &[usize]) -> Option<f64> {
+        let SourceKind::Table(table) = &source.kind else { return None };
+        let all = table.row_sample()?.len().max(1) as f64;
+        let told = terms.iter().map(|&term| self.told.get(term).copied().flatten());
+        let met = told.reduce(|met, one| Some(met?.and(one?))).flatten()?.count();
+        (met >= BELIEVED).then(|| met as f64 / all)
     }
 
     /// The share of a source's rows left by some terms together, for each row of known sources.
@@ -383,20 +392,20 @@ pub(super) fn distinct_of(table: &Table, column: usize) -> Option<f64> {
 }
 
 /// The sampled rows meeting a condition on their table alone; `None` where the sample cannot tell.
-fn ask(table: &Table, sample: &RowSample, condition: &Expr) -> Option<SampledRows> {
+fn ask(own: SourceId, table: &Table, sample: &RowSample, condition: &Expr) -> Option<SampledRows> {
     let mut rows = SampledRows::default();
     match condition {
         Expr::And(left, right) => {
-            return Some(ask(table, sample, left)?.and(ask(table, sample, right)?));
+            return Some(ask(own, table, sample, left)?.and(ask(own, table, sample, right)?));
         }
         Expr::Or(left, right) => {
-            let (left, right) = (ask(table, sample, left)?, ask(table, sample, right)?);
+            let (left, right) = (ask(own, table, sample, left)?, ask(own, table, sample, right)?);
             return Some(left.or(right));
         }
         _ => {}
     }
     if let Expr::Compare(rule, left, right) = condition
-        && let (Some(left), Some(right)) = (stored(table, left), stored(table, right))
+        && let (Some(left), Some(right)) = (stored(own, table, left), stored(own, table, right))
     {
         // An unknown value is behind the kept part of its record.
         let value = |value: Option<_>| value.unwrap_or(ValueRef::Null);
@@ -410,7 +419,10 @@ fn ask(table: &Table, sample: &RowSample, condition: &Expr) -> Option<SampledRow
     }
     let holds = condition_of(condition)?;
     let (subject, test) = holds;
-    let Expr::Column { column, .. } = subject else { return None };
+    let Expr::Column { source, column } = subject else { return None };
+    if *source != own {
+        return None;
+    }
     if *column == ROWID {
         for (row, rowid) in sample.rowids().enumerate() {
             if test(ValueRef::Int(rowid))? {
@@ -429,10 +441,12 @@ fn ask(table: &Table, sample: &RowSample, condition: &Expr) -> Option<SampledRow
     Some(rows)
 }
 
-/// The place in its record of a column.
-fn stored(table: &Table, expr: &Expr) -> Option<usize> {
+/// The place in its record of a column of the source.
+fn stored(own: SourceId, table: &Table, expr: &Expr) -> Option<usize> {
     match expr {
-        Expr::Column { column, .. } if *column != ROWID => table.columns.get(*column)?.stored,
+        Expr::Column { source, column } if *source == own && *column != ROWID => {
+            table.columns.get(*column)?.stored
+        }
         _ => None,
     }
 }
