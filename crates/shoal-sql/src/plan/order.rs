@@ -4,7 +4,7 @@
 use super::access::{Frame, KeyExpr, Path, PathKind, Sources, best, reads_of, table_rows};
 use super::cost::{HASH_FOUND, HASHED};
 use super::keyed::{KeyColumn, key_columns};
-use super::query_rows::select_rows;
+use super::query_rows::found_rows;
 use crate::resolve::tree::{Aggregate, Expr, Key, OrderKey, ROWID, Select, Source, SourceKind};
 use crate::value::Collation;
 
@@ -12,7 +12,7 @@ use crate::value::Collation;
 const EXHAUSTIVE_MAX: usize = 10;
 /// An order begun by a way is followed where at most this share of the rows is read.
 const BEGUN_MAX: f64 = 0.3;
-/// The share of groups taken to meet a `HAVING`.
+/// The share of groups taken to meet a `HAVING` where a `LIMIT` waits for them.
 const HAVING: f64 = 0.2;
 
 /// The order that rows are asked for in.
@@ -539,7 +539,7 @@ fn groups<'e>(
     }
     let passing = if select.having.is_some() { HAVING } else { 1.0 };
     let limit = limit.filter(|_| is_order).map(|limit| limit / passing);
-    let groups = limit.map(|_| select_rows(select));
+    let groups = limit.map(|_| found_rows(select));
     Wanted { keys: wanted, limit, together: true, groups, may_begin: false }
 }
 

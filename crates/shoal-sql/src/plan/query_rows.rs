@@ -13,6 +13,8 @@ pub(super) const RECURSION_ROWS: f64 = 1000.0;
 pub(super) const MODULE_ROWS: f64 = 25.0;
 /// The groups of a row where nobody knows how many values the keys have.
 const GROUPED: f64 = 0.1;
+/// The share of groups taken to meet a `HAVING`: mostly the few of interest.
+const HAVING: f64 = 0.02;
 /// A join is taken to give at most so many rows for each row of its largest source.
 const JOINED_MAX: f64 = 10.0;
 
@@ -63,7 +65,13 @@ fn recursion_rows(recursion: &Recursion) -> f64 {
 }
 
 /// About how many rows, or groups, a select gives before its bounds.
-pub(super) fn select_rows(select: &Select) -> f64 {
+fn select_rows(select: &Select) -> f64 {
+    let passing = if select.having.is_some() { HAVING } else { 1.0 };
+    passing * found_rows(select)
+}
+
+/// About how many rows, or groups before their `HAVING`, a select finds.
+pub(super) fn found_rows(select: &Select) -> f64 {
     let Select { sources, conjuncts, group_by, distinct: different, outputs, .. } = select;
     if group_by.as_ref().is_some_and(Vec::is_empty) {
         return 1.0;
