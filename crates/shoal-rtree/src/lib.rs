@@ -11,6 +11,7 @@ mod check;
 mod cursor;
 mod module;
 mod node;
+mod nodes;
 mod shape;
 mod split;
 mod table;

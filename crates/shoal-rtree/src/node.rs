@@ -68,6 +68,24 @@ pub(crate) struct Cell {
     pub(crate) bits: [u32; 2 * DIMENSIONS_MAX],
 }
 
+/// How well a box fits into another: the other holds it, or grows so much; and the other's area.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fit {
+    contains: bool,
+    growth: f64,
+    area: f64,
+}
+
+impl Fit {
+    #[inline]
+    pub(crate) fn is_better(&self, than: Fit) -> bool {
+        if self.contains != than.contains {
+            return self.contains;
+        }
+        self.growth < than.growth || self.growth == than.growth && self.area < than.area
+    }
+}
+
 impl Cell {
     /// Reads a cell; `bytes` are exactly one.
     #[inline]
@@ -117,6 +135,46 @@ impl Cell {
             if other_high > high {
                 self.bits[2 * dimension + 1] = other.bits[2 * dimension + 1];
             }
+        }
+    }
+
+    /// Gives how well this box fits into each of `cells`, and the cell's id.
+    pub(crate) fn fits(&self, cells: &[Cell], shape: &Shape, each: impl FnMut(Fit, i64)) {
+        match shape.kind {
+            Coordinates::Real => {
+                self.fits_by(cells, shape, |bits| Coordinates::Real.value(bits), each);
+            }
+            Coordinates::Integer => {
+                self.fits_by(cells, shape, |bits| Coordinates::Integer.value(bits), each);
+            }
+        }
+    }
+
+    #[inline]
+    fn fits_by(
+        &self,
+        cells: &[Cell],
+        shape: &Shape,
+        value: impl Fn(u32) -> f64,
+        mut each: impl FnMut(Fit, i64),
+    ) {
+        let mut sides = [(0.0, 0.0); DIMENSIONS_MAX];
+        for (side, pair) in sides.iter_mut().zip(self.bits.as_chunks::<2>().0) {
+            *side = (value(pair[0]), value(pair[1]));
+        }
+        let sides = &sides[..shape.coordinates / 2];
+        for known in cells {
+            let (mut area, mut grown, mut contains) = (1.0, 1.0, true);
+            for (pair, &(low, high)) in known.bits.as_chunks::<2>().0.iter().zip(sides) {
+                let (known_low, known_high) = (value(pair[0]), value(pair[1]));
+                area *= known_high - known_low;
+                contains &= known_low <= low && known_high >= high;
+                let least = if low < known_low { low } else { known_low };
+                let most = if high > known_high { high } else { known_high };
+                grown *= most - least;
+            }
+            let growth = if contains { 0.0 } else { grown - area };
+            each(Fit { contains, growth, area }, known.id);
         }
     }
 

@@ -1,11 +1,11 @@
 //! The tree while it is changed: nodes in memory until they are flushed.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use shoal_sql::{Error, TableWrites, ValueRef};
 
-use crate::node::{Cell, DEPTH_MAX, HEADER_BYTES, NodeBytes};
+use crate::node::{Cell, DEPTH_MAX, Fit, HEADER_BYTES, NodeBytes};
+use crate::nodes::{Node, Nodes};
 use crate::shape::NODE_BYTES_MIN;
 use crate::split::{box_of, split};
 use crate::table::Parts;
@@ -13,35 +13,60 @@ use crate::table::Parts;
 /// The number of the root.
 const ROOT: i64 = 1;
 
-/// The nodes looked at since the transaction began, or since a moment was gone back to.
+/// The nodes looked at since the transaction began.
 #[derive(Debug)]
 pub(crate) struct Tree {
     parts: Arc<Parts>,
-    nodes: BTreeMap<i64, Node>,
+    nodes: Nodes,
+    height: Height,
+    /// The heights at the moments.
+    moments: Vec<Height>,
+}
+
+/// What the root tells, and the numbers given to nodes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Height {
     /// Bytes of every node; 0 until the root was read.
     node_bytes: usize,
     depth: usize,
     /// The largest number of a node; `None` until it was asked for.
     last_node: Option<i64>,
-}
-
-#[derive(Clone, Debug)]
-struct Node {
-    cells: Vec<Cell>,
-    parent: Option<i64>,
-    is_changed: bool,
+    /// One more than the largest id; `None` until it was asked for, and behind a deletion.
+    next_id: Option<i64>,
 }
 
 impl Tree {
     pub(crate) fn new(parts: Arc<Parts>) -> Tree {
-        let nodes = BTreeMap::new();
-        Tree { parts, nodes, node_bytes: 0, depth: 0, last_node: None }
+        let (nodes, height) = (Nodes::default(), Height::default());
+        Tree { parts, nodes, height, moments: Vec::new() }
     }
 
-    /// Forgets everything not flushed.
-    pub(crate) fn forget(&mut self) {
-        self.nodes.clear();
-        (self.node_bytes, self.depth, self.last_node) = (0, 0, None);
+    /// A moment to go back to.
+    pub(crate) fn savepoint(&mut self) -> usize {
+        self.moments.push(self.height);
+        self.nodes.savepoint()
+    }
+
+    /// Goes back to a moment, which stays.
+    pub(crate) fn rollback_to(&mut self, moment: usize) {
+        let height = self.moments.get(moment).copied().unwrap_or_default();
+        self.moments.truncate(moment + 1);
+        let is_known = self.nodes.rollback_to(moment);
+        self.height = height;
+        if height.node_bytes == 0 || !is_known {
+            // Nothing was known at the moment.
+            self.nodes.clear();
+            self.height = Height::default();
+            for _ in 0..self.moments.len() {
+                self.nodes.savepoint();
+            }
+        }
+    }
+
+    /// Forgets a moment, and those after it.
+    pub(crate) fn release(&mut self, moment: usize) {
+        self.moments.truncate(moment);
+        self.nodes.release(moment);
     }
 
     /// Writes changed nodes.
@@ -50,22 +75,51 @@ impl Tree {
     /// The store's.
     pub(crate) fn flush(&mut self, writes: &mut TableWrites<'_>) -> Result<(), Error> {
         let mut bytes = Vec::new();
-        let cell_bytes = self.parts.shape.cell_bytes();
-        for (number, node) in self.nodes.iter_mut().filter(|(_, node)| node.is_changed) {
+        let parts = &*self.parts;
+        let (cell_bytes, height) = (parts.shape.cell_bytes(), self.height);
+        self.nodes.flush(|number, cells| {
             bytes.clear();
-            bytes.resize(self.node_bytes, 0);
-            if *number == ROOT {
-                let depth = u16::try_from(self.depth).unwrap_or(u16::MAX);
+            bytes.resize(height.node_bytes, 0);
+            if number == ROOT {
+                let depth = u16::try_from(height.depth).unwrap_or(u16::MAX);
                 bytes[..2].copy_from_slice(&depth.to_be_bytes());
             }
-            let count = u16::try_from(node.cells.len()).unwrap_or(u16::MAX);
+            let count = u16::try_from(cells.len()).unwrap_or(u16::MAX);
             bytes[2..HEADER_BYTES].copy_from_slice(&count.to_be_bytes());
             let places = bytes[HEADER_BYTES..].chunks_exact_mut(cell_bytes);
-            node.cells.iter().zip(places).for_each(|(cell, place)| cell.write(place));
-            writes.insert(&self.parts.nodes, *number, &[ValueRef::Null, ValueRef::Blob(&bytes)])?;
-            node.is_changed = false;
+            cells.iter().zip(places).for_each(|(cell, place)| cell.write(place));
+            writes.insert(&parts.nodes, number, &[ValueRef::Null, ValueRef::Blob(&bytes)])
+        })
+    }
+
+    /// One more than the largest id.
+    ///
+    /// # Errors
+    /// The store's; no id is left.
+    pub(crate) fn next_id(&mut self, writes: &TableWrites<'_>) -> Result<i64, Error> {
+        let next = match self.height.next_id {
+            Some(next) => next,
+            None => writes.new_rowid(&self.parts.rowids)?,
+        };
+        self.height.next_id = Some(next);
+        Ok(next)
+    }
+
+    /// True where a row has the id.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) fn has(&mut self, id: i64, writes: &TableWrites<'_>) -> Result<bool, Error> {
+        if self.height.next_id.is_some_and(|next| id >= next) {
+            return Ok(false);
         }
-        Ok(())
+        let mut rows = writes.reads().rows(&self.parts.rowids)?;
+        // Behind the end: ids are ascending, perhaps.
+        if rows.seek(id)? || rows.is_valid() {
+            return rows.rowid().map(|found| found == id);
+        }
+        self.height.next_id = Some(id);
+        Ok(false)
     }
 
     fn corrupt(&self, why: impl Into<String>) -> Error {
@@ -74,7 +128,7 @@ impl Tree {
 
     /// Reads the root, which tells the depth and the size of all nodes.
     fn begin(&mut self, writes: &TableWrites<'_>) -> Result<(), Error> {
-        if self.node_bytes > 0 {
+        if self.height.node_bytes > 0 {
             return Ok(());
         }
         let mut bytes = Vec::new();
@@ -86,14 +140,14 @@ impl Tree {
         if root.depth() > DEPTH_MAX {
             return Err(self.corrupt(format!("its depth is {}", root.depth())));
         }
-        (self.node_bytes, self.depth) = (bytes.len(), root.depth());
+        (self.height.node_bytes, self.height.depth) = (bytes.len(), root.depth());
         let cells = root.cells().collect();
-        self.nodes.insert(ROOT, Node { cells, parent: None, is_changed: false });
+        self.nodes.add_read(ROOT, cells);
         Ok(())
     }
 
     fn cells_max(&self) -> usize {
-        (self.node_bytes - HEADER_BYTES) / self.parts.shape.cell_bytes()
+        (self.height.node_bytes - HEADER_BYTES) / self.parts.shape.cell_bytes()
     }
 
     fn cells_min(&self) -> usize {
@@ -102,35 +156,34 @@ impl Tree {
 
     /// A node, read at first.
     fn node(&mut self, number: i64, writes: &TableWrites<'_>) -> Result<&mut Node, Error> {
-        if !self.nodes.contains_key(&number) {
+        if !self.nodes.has(number) {
             let mut bytes = Vec::new();
             self.parts.read_node(number, &writes.reads(), &mut bytes)?;
             let node = NodeBytes::new(&bytes, &self.parts.shape);
-            let Some(node) = node.filter(|_| bytes.len() == self.node_bytes) else {
+            let Some(node) = node.filter(|_| bytes.len() == self.height.node_bytes) else {
                 return Err(self.corrupt(format!("node {number} has the wrong size")));
             };
             let cells = node.cells().collect();
-            self.nodes.insert(number, Node { cells, parent: None, is_changed: false });
+            return Ok(self.nodes.add_read(number, cells));
         }
-        Ok(self.nodes.get_mut(&number).expect("the node was just put there"))
+        Ok(self.nodes.get(number).expect("the node is known"))
     }
 
     /// A node about to change.
     fn changed(&mut self, number: i64, writes: &TableWrites<'_>) -> Result<&mut Node, Error> {
-        let node = self.node(number, writes)?;
-        node.is_changed = true;
-        Ok(node)
+        self.node(number, writes)?;
+        Ok(self.nodes.change(number).expect("the node is known"))
     }
 
     /// Adds a node with cells, and gives its number.
     fn add_node(&mut self, cells: Vec<Cell>, writes: &TableWrites<'_>) -> Result<i64, Error> {
-        let next = match self.last_node {
+        let next = match self.height.last_node {
             Some(last) => last.checked_add(1),
             None => Some(writes.new_rowid(&self.parts.nodes)?),
         };
         let number = next.ok_or_else(|| self.corrupt("there is no number for another node"))?;
-        self.last_node = Some(number);
-        self.nodes.insert(number, Node { cells, parent: None, is_changed: true });
+        self.height.last_node = Some(number);
+        self.nodes.add_new(number, cells);
         Ok(number)
     }
 
@@ -167,39 +220,19 @@ impl Tree {
         height: usize,
         writes: &TableWrites<'_>,
     ) -> Result<i64, Error> {
-        let levels = self.depth.checked_sub(height);
+        let levels = self.height.depth.checked_sub(height);
         let levels = levels.ok_or_else(|| self.corrupt("a node lies above the root"))?;
+        let parts = Arc::clone(&self.parts);
         let mut number = ROOT;
         for _ in 0..levels {
-            let shape = &Arc::clone(&self.parts).shape;
             let node = self.node(number, writes)?;
-            let mut best: Option<(bool, f64, f64, i64)> = None;
-            for known in &node.cells {
-                let area = known.area(shape);
-                let contains = known.contains(cell, shape);
-                let growth = match contains {
-                    true => 0.0,
-                    false => {
-                        let mut grown = *known;
-                        grown.add(cell, shape);
-                        grown.area(shape) - area
-                    }
-                };
-                let better =
-                    best.is_none_or(|(known_contains, known_growth, known_area, _)| {
-                        match (contains, known_contains) {
-                            (true, false) => true,
-                            (false, true) => false,
-                            _ => {
-                                growth < known_growth || growth == known_growth && area < known_area
-                            }
-                        }
-                    });
-                if better {
-                    best = Some((contains, growth, area, known.id));
+            let mut best: Option<(Fit, i64)> = None;
+            cell.fits(&node.cells, &parts.shape, |fit, id| {
+                if best.is_none_or(|(known, _)| fit.is_better(known)) {
+                    best = Some((fit, id));
                 }
-            }
-            let Some((.., child)) = best else {
+            });
+            let Some((_, child)) = best else {
                 return Err(self.corrupt(format!("node {number} has no cells")));
             };
             if child == number || child == ROOT {
@@ -222,7 +255,11 @@ impl Tree {
     ) -> Result<(), Error> {
         self.begin(writes)?;
         let leaf = self.choose(cell, 0, writes)?;
-        self.insert_cell(leaf, cell, 0, writes)
+        self.insert_cell(leaf, cell, 0, writes)?;
+        if self.height.next_id.is_some_and(|next| cell.id >= next) {
+            self.height.next_id = cell.id.checked_add(1);
+        }
+        Ok(())
     }
 
     fn insert_cell(
@@ -233,11 +270,10 @@ impl Tree {
         writes: &mut TableWrites<'_>,
     ) -> Result<(), Error> {
         let max = self.cells_max();
-        let node = self.changed(number, writes)?;
-        if node.cells.len() >= max {
+        if self.node(number, writes)?.cells.len() >= max {
             return self.split_node(number, cell, height, writes);
         }
-        node.cells.push(*cell);
+        self.nodes.push(number, *cell);
         self.grow(number, cell, writes)?;
         self.note(cell.id, number, height, writes)
     }
@@ -251,7 +287,7 @@ impl Tree {
         writes: &mut TableWrites<'_>,
     ) -> Result<(), Error> {
         if height > 0 {
-            if let Some(child) = self.nodes.get_mut(&id) {
+            if let Some(child) = self.nodes.get(id) {
                 child.parent = Some(number);
             }
             let values = [ValueRef::Null, ValueRef::Int(number)];
@@ -303,7 +339,7 @@ impl Tree {
         height: usize,
         writes: &mut TableWrites<'_>,
     ) -> Result<(), Error> {
-        if height > DEPTH_MAX || self.depth >= DEPTH_MAX && number == ROOT {
+        if height > DEPTH_MAX || self.height.depth >= DEPTH_MAX && number == ROOT {
             return Err(self.corrupt("it is too deep"));
         }
         let parts = Arc::clone(&self.parts);
@@ -321,7 +357,7 @@ impl Tree {
         if number == ROOT {
             let left_ids: Vec<i64> = left_cells.iter().map(|cell| cell.id).collect();
             let left = self.add_node(left_cells, writes)?;
-            self.depth += 1;
+            self.height.depth += 1;
             for child in [left, right] {
                 self.node(child, writes)?.parent = Some(ROOT);
             }
@@ -369,17 +405,18 @@ impl Tree {
         let found = self.node(leaf, writes)?.cells.iter().position(|cell| cell.id == id);
         let place = found.ok_or_else(|| self.corrupt(format!("node {leaf} lacks row {id}")))?;
         let mut removed = Vec::new();
+        self.height.next_id = None;
         self.delete_cell(leaf, place, 0, &mut removed, writes)?;
         writes.delete(&self.parts.rowids, id)?;
         let root = self.node(ROOT, writes)?;
         let (count, first) = (root.cells.len(), root.cells.first().map(|cell| cell.id));
-        if let (true, 1, Some(child)) = (self.depth > 0, count, first) {
+        if let (true, 1, Some(child)) = (self.height.depth > 0, count, first) {
             if child == ROOT {
                 return Err(self.corrupt("the root is below itself"));
             }
             self.node(child, writes)?.parent = Some(ROOT);
-            self.remove_node(child, self.depth - 1, &mut removed, writes)?;
-            self.depth -= 1;
+            self.remove_node(child, self.height.depth - 1, &mut removed, writes)?;
+            self.height.depth -= 1;
             self.changed(ROOT, writes)?;
         }
         // Nodes nearer to the root come first, so that there is a place for those below.
@@ -428,7 +465,7 @@ impl Tree {
         self.delete_cell(parent, place, height + 1, removed, writes)?;
         writes.delete(&self.parts.nodes, number)?;
         writes.delete(&self.parts.parents, number)?;
-        if let Some(node) = self.nodes.remove(&number) {
+        if let Some(node) = self.nodes.remove(number) {
             removed.push((height, node.cells));
         }
         Ok(())

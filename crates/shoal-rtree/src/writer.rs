@@ -45,10 +45,6 @@ impl BoxWriter {
         Ok(cell)
     }
 
-    fn exists(&self, id: i64, writes: &TableWrites<'_>) -> Result<bool, Error> {
-        writes.reads().rows(&self.parts.rowids)?.seek(id)
-    }
-
     /// Stores a row; `replacing` is the id of the row it is made of.
     fn store(
         &mut self,
@@ -59,7 +55,7 @@ impl BoxWriter {
         let mut cell = self.cell(row.values)?;
         let given = Some(&row.values[0]).filter(|id| !id.is_null()).map(Value::to_int);
         if let Some(id) = given.filter(|id| replacing != Some(*id))
-            && self.exists(id, writes)?
+            && self.tree.has(id, writes)?
         {
             if row.conflict != Some(OnConflict::Replace) {
                 let shape = &self.parts.shape;
@@ -73,7 +69,7 @@ impl BoxWriter {
         }
         cell.id = match given {
             Some(id) => id,
-            None => writes.new_rowid(&self.parts.rowids)?,
+            None => self.tree.next_id(writes)?,
         };
         self.tree.insert(&cell, writes)?;
         if self.parts.shape.auxiliary > 0 {
@@ -124,7 +120,15 @@ impl VirtualWriter for BoxWriter {
         self.tree.flush(writes)
     }
 
-    fn rollback_to(&mut self, _moment: usize) {
-        self.tree.forget();
+    fn savepoint(&mut self, _writes: &mut TableWrites<'_>) -> Result<usize, Error> {
+        Ok(self.tree.savepoint())
+    }
+
+    fn rollback_to(&mut self, moment: usize) {
+        self.tree.rollback_to(moment);
+    }
+
+    fn release(&mut self, moment: usize) {
+        self.tree.release(moment);
     }
 }

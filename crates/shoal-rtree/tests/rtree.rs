@@ -194,6 +194,68 @@ fn random_statements_have_the_same_rows_both_ways() {
     }
 }
 
+/// Statements that fail half way and savepoints gone back to, in transactions over small nodes.
+fn take_back(seed: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ours.db");
+    let mut random = Random(seed);
+    let mut shoal = shoal(&path);
+    let sqlite = rusqlite::Connection::open(folder.path().join("theirs.db")).unwrap();
+    same(&mut shoal, &sqlite, "PRAGMA page_size = 512");
+    same(&mut shoal, &sqlite, "CREATE VIRTUAL TABLE r USING rtree(id, x0, x1, y0, y1, +note)");
+    for _ in 0..12 {
+        same(&mut shoal, &sqlite, "BEGIN");
+        let mut open = 0;
+        for _ in 0..60 {
+            let sql = match random.next(10) {
+                0 => {
+                    open += 1;
+                    format!("SAVEPOINT s{open}")
+                }
+                1 if open > 0 => {
+                    open = random.next(open) + 1;
+                    format!("ROLLBACK TO s{open}")
+                }
+                2 if open > 0 => {
+                    open = random.next(open);
+                    format!("RELEASE s{}", open + 1)
+                }
+                3 => window(&mut random),
+                4 => {
+                    let numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n \
+                                   WHERE i < 40)";
+                    let (start, end) = (random.next(5000), random.next(60));
+                    format!(
+                        "{numbers} INSERT INTO r SELECT {start} + i % {}, i, i + 1, i, i + 2, i \
+                         FROM n",
+                        end.max(1)
+                    )
+                }
+                _ => changes(&mut random, 2, 300),
+            };
+            same(&mut shoal, &sqlite, &sql);
+        }
+        same(&mut shoal, &sqlite, "SELECT * FROM r");
+        let end = if random.next(4) == 0 { "ROLLBACK" } else { "COMMIT" };
+        same(&mut shoal, &sqlite, end);
+        same(&mut shoal, &sqlite, "SELECT * FROM r");
+        assert_eq!(ours(&mut shoal, "SELECT * FROM rtreecheck('r')").unwrap(), ["ok"]);
+    }
+    drop(shoal);
+    let sqlite = rusqlite::Connection::open(&path).unwrap();
+    assert_eq!(theirs(&sqlite, "SELECT rtreecheck('r')").unwrap(), ["ok"]);
+    assert_eq!(theirs(&sqlite, "PRAGMA integrity_check").unwrap(), ["ok"]);
+}
+
+/// More seeds with `SHOAL_RTREE_SEEDS=1000`.
+#[test]
+fn savepoints_and_failed_statements_are_taken_back_as_in_sqlite() {
+    let seeds = std::env::var("SHOAL_RTREE_SEEDS").ok().and_then(|it| it.parse().ok()).unwrap_or(2);
+    for seed in 0..seeds {
+        take_back(seed);
+    }
+}
+
 #[test]
 fn definitions_and_their_errors() {
     let folder = tempfile::tempdir().unwrap();
