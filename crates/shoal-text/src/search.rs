@@ -164,6 +164,38 @@ impl Search {
         Ok(self.row)
     }
 
+    /// Appends rows from `from` up to `to`, until `rows` has `count`; the last one is the current
+    /// row afterwards.
+    pub(crate) fn read_ahead(
+        &mut self,
+        store: &dyn Storage,
+        (mut from, to): (i64, i64),
+        count: usize,
+        rows: &mut Vec<i64>,
+    ) -> Result<()> {
+        while rows.len() < count {
+            let Some(mut row) = self.seek(store, from)?.filter(|&row| row <= to) else { break };
+            rows.push(row);
+            if let Some(only) = self.only_phrase()
+                && let Some(doclist) = self.phrases[only].plain_doclist()
+            {
+                // All rows of the doclist are rows of the query.
+                while rows.len() < count {
+                    doclist.next(store)?;
+                    let Some(next) = doclist.row().filter(|&row| row <= to) else { break };
+                    row = next;
+                    rows.push(row);
+                }
+                (self.row, self.root.row) = (Some(row), Some(row));
+            }
+            match row.checked_add(1) {
+                Some(next) => from = next,
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
     /// Columns of the current row, and the places of phrases in them, ascending.
     pub(crate) fn instances(
         &mut self,
@@ -627,6 +659,17 @@ impl PhraseCursor {
                 }
             }
             std::mem::swap(&mut self.found, &mut self.scratch);
+        }
+    }
+
+    /// The only doclist of a phrase whose positions need not be looked at.
+    fn plain_doclist(&mut self) -> Option<&mut Doclist> {
+        if self.is_tested() {
+            return None;
+        }
+        match self.doclists.as_mut_slice() {
+            [only] => Some(only),
+            _ => None,
         }
     }
 

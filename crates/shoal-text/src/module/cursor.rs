@@ -1,5 +1,7 @@
 //! Rows of a full text table: all of them, those of a query, or those of a query by rank.
 
+use std::collections::VecDeque;
+
 use shoal_sql::{Error, IndexChoice, TableReads, Value, VirtualCursor};
 
 use super::rows::ReadStore;
@@ -12,6 +14,10 @@ use crate::storage::Storage;
 
 /// Rows by rank that are found first; more, once these are used up.
 const FIRST_RANKED: usize = 64;
+
+/// Rows of a query that are read at once: the second to the ninth, and at most.
+const AHEAD_MIN: usize = 8;
+const AHEAD_MAX: usize = 512;
 
 #[derive(Debug)]
 pub(super) struct TextCursor {
@@ -27,6 +33,11 @@ pub(super) struct TextCursor {
     to: i64,
     is_begun: bool,
     ranked: Option<Ranked>,
+    /// Rows behind the current one: read ahead until something is asked of a row but its rowid
+    /// and texts.
+    ahead: VecDeque<i64>,
+    /// How many are read next; 0 for one at a time.
+    ahead_next: usize,
 }
 
 /// Rows in the order of their ranks.
@@ -51,6 +62,8 @@ impl TextCursor {
             to: i64::MAX,
             is_begun: false,
             ranked: None,
+            ahead: VecDeque::new(),
+            ahead_next: 0,
         }
     }
 
@@ -133,6 +146,8 @@ impl TextCursor {
             &crate::definition::Definition,
         ) -> crate::error::Result<T>,
     ) -> Result<T, Error> {
+        self.ahead_next = 0;
+        self.ahead.clear();
         let mut search = self.search.take();
         let store = self.store(reads);
         let definition = &*self.table.definition;
@@ -243,12 +258,27 @@ impl VirtualCursor for TextCursor {
             Some(i64::MAX) => return Ok(false),
             Some(rowid) => rowid + 1,
         };
+        if let Some(rowid) = self.ahead.pop_front() {
+            self.rowid = rowid;
+            return Ok(true);
+        }
         // A scan has a search only where a function was asked of a row: it finds no rows.
         let search = self.search.take().filter(|_| self.query.is_some());
         let found = if let Some(mut search) = search {
-            let found = search.seek(&self.store(reads), from);
+            let count = self.ahead_next;
+            let mut rows: Vec<i64> = std::mem::take(&mut self.ahead).into();
+            let bounds = (from, self.to);
+            let read = search.read_ahead(&self.store(reads), bounds, count.max(1), &mut rows);
             self.search = Some(search);
-            found?
+            read?;
+            self.ahead = rows.into();
+            // The first row is read alone: it tells what is asked of rows.
+            self.ahead_next = match count {
+                0 if after.is_some() => 0,
+                0 => AHEAD_MIN,
+                count => AHEAD_MAX.min(4 * count),
+            };
+            self.ahead.pop_front()
         } else {
             let after = from.checked_sub(1);
             self.store(reads).document_after(after)?
