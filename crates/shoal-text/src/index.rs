@@ -73,7 +73,6 @@ pub struct Writer {
     has_deletes: bool,
     is_dirty: bool,
     moments: Vec<Moment>,
-    key: Vec<u8>,
     term: Vec<u8>,
     sizes: Vec<u64>,
 }
@@ -112,7 +111,6 @@ impl Writer {
             has_deletes: false,
             is_dirty: false,
             moments: Vec::new(),
-            key: Vec::new(),
             term: Vec::new(),
             sizes: Vec::new(),
         })
@@ -227,7 +225,7 @@ impl Writer {
         is_delete: bool,
     ) {
         self.sizes.clear();
-        let Writer { pending, key, term, sizes, .. } = self;
+        let Writer { pending, term, sizes, .. } = self;
         for (number, column) in definition.columns.iter().enumerate() {
             let mut size = 0_u32;
             if let Some(text) =
@@ -237,9 +235,7 @@ impl Writer {
                     let token = &token[..token.len().min(TERM_MAX)];
                     for (index, length) in indexes(definition) {
                         let Some(length) = prefix_length(token, length) else { continue };
-                        key.clear();
-                        key.push(b'0' + index as u8);
-                        key.extend_from_slice(&token[..length]);
+                        let key = (b'0' + index as u8, &token[..length]);
                         if is_delete {
                             pending.delete(key, rowid);
                         } else {
@@ -297,6 +293,9 @@ impl Writer {
         let mut writer = SegmentWriter::new(id, 1, shape.page_size, shape.detail);
         for (term, doclist) in self.pending.sorted() {
             writer.term(store, term)?;
+            if writer.whole(doclist) {
+                continue;
+            }
             for (rowid, is_delete, is_present, positions) in Rows::new(doclist, shape.detail) {
                 writer.row(store, rowid, is_delete, is_present, positions)?;
             }

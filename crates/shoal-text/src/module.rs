@@ -5,6 +5,7 @@ pub(crate) mod rows;
 mod vocabulary;
 mod writer;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use shoal_sql::{
@@ -424,14 +425,15 @@ pub(crate) fn text_of(value: &Value, out: &mut Vec<u8>) {
 }
 
 /// The texts of values, as they are tokenized.
-pub(crate) fn texts(values: &[Value]) -> Vec<Option<Vec<u8>>> {
-    let text = |value: &Value| {
-        if matches!(value, Value::Null) {
-            return None;
+pub(crate) fn texts(values: &[Value]) -> Vec<Option<Cow<'_, [u8]>>> {
+    let text = |value| match value {
+        &Value::Null => None,
+        Value::Text(bytes) | Value::Blob(bytes) => Some(Cow::Borrowed(bytes.as_slice())),
+        value => {
+            let mut text = Vec::new();
+            text_of(value, &mut text);
+            Some(Cow::Owned(text))
         }
-        let mut text = Vec::new();
-        text_of(value, &mut text);
-        Some(text)
     };
     values.iter().map(text).collect()
 }

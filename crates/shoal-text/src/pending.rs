@@ -11,8 +11,8 @@ use crate::varint;
 #[derive(Clone, Debug)]
 pub(crate) struct Pending {
     detail: Detail,
-    /// Index of an entry plus one by hash; a power of two.
-    slots: Vec<u32>,
+    /// Hash of a term above, index of its entry plus one below; a power of two.
+    slots: Vec<u64>,
     entries: Vec<Entry>,
     /// Terms of the entries, one behind the other.
     terms: Vec<u8>,
@@ -27,7 +27,8 @@ pub(crate) struct Pending {
 
 #[derive(Clone, Debug)]
 struct Entry {
-    hash: u32,
+    /// The first bytes of the term, in the order of terms.
+    head: u64,
     epoch: u32,
     term: (u32, u32),
     data: Vec<u8>,
@@ -95,8 +96,8 @@ impl Pending {
         (self.bytes, self.rows) = (0, 0);
     }
 
-    /// Adds a token's place.
-    pub(crate) fn add(&mut self, key: &[u8], rowid: i64, column: u32, position: u32) {
+    /// Adds a token's place, in the index of the byte `index`.
+    pub(crate) fn add(&mut self, key: (u8, &[u8]), rowid: i64, column: u32, position: u32) {
         let detail = self.detail;
         let entry = self.entry(key, rowid);
         entry.state.is_present = true;
@@ -123,12 +124,12 @@ impl Pending {
     }
 
     /// Marks the row as deleted in older segments.
-    pub(crate) fn delete(&mut self, key: &[u8], rowid: i64) {
+    pub(crate) fn delete(&mut self, key: (u8, &[u8]), rowid: i64) {
         self.entry(key, rowid).state.is_delete = true;
     }
 
     /// The entry of `key`, with `rowid` as its last row.
-    fn entry(&mut self, key: &[u8], rowid: i64) -> &mut Entry {
+    fn entry(&mut self, key: (u8, &[u8]), rowid: i64) -> &mut Entry {
         let at = self.find(key);
         let detail = self.detail;
         let epoch = self.epoch;
@@ -159,45 +160,59 @@ impl Pending {
         entry
     }
 
-    fn find(&mut self, key: &[u8]) -> usize {
+    fn find(&mut self, (index, token): (u8, &[u8])) -> usize {
         let mut hasher = FxHasher::default();
-        hasher.write(key);
+        hasher.write_u8(index);
+        hasher.write(token);
         let hash = hasher.finish();
         let hash = (hash ^ hash >> 32) as u32;
+        let head = head_of(index, token);
+        let length = token.len() as u32 + 1;
         let mask = self.slots.len() - 1;
         let mut slot = hash as usize & mask;
         while self.slots[slot] != 0 {
-            let at = self.slots[slot] as usize - 1;
-            let entry = &self.entries[at];
-            let (start, end) = entry.term;
-            if entry.hash == hash && &self.terms[start as usize..end as usize] == key {
-                return at;
+            if (self.slots[slot] >> 32) as u32 == hash {
+                let at = self.slots[slot] as u32 as usize - 1;
+                let entry = &self.entries[at];
+                let (start, end) = entry.term;
+                // Short terms are all head.
+                if entry.head == head
+                    && end - start == length
+                    && (length <= 8 || &self.terms[start as usize + 1..end as usize] == token)
+                {
+                    return at;
+                }
             }
             slot = (slot + 1) & mask;
         }
         let at = self.entries.len();
         let start = self.terms.len() as u32;
-        self.terms.extend_from_slice(key);
+        self.terms.push(index);
+        self.terms.extend_from_slice(token);
         let term = (start, self.terms.len() as u32);
         let epoch = self.epoch;
-        self.entries.push(Entry { hash, epoch, term, data: Vec::new(), state: State::default() });
-        self.bytes += key.len() + 40;
-        self.slots[slot] = at as u32 + 1;
+        self.entries.push(Entry { head, epoch, term, data: Vec::new(), state: State::default() });
+        self.bytes += token.len() + 41;
+        self.slots[slot] = slot_of(hash, at);
         if self.entries.len() * 2 > self.slots.len() {
             self.rehash(self.slots.len() * 2);
         }
         at
     }
 
+    /// Spreads the entries that there are over so many slots.
     fn rehash(&mut self, size: usize) {
-        self.slots.clear();
-        self.slots.resize(size, 0);
-        for (at, entry) in (1..).zip(&self.entries) {
-            let mut slot = entry.hash as usize & (size - 1);
+        let before = std::mem::replace(&mut self.slots, vec![0; size]);
+        for known in before.into_iter().filter(|&known| known != 0) {
+            let (hash, at) = ((known >> 32) as u32, known as u32 as usize - 1);
+            if at >= self.entries.len() {
+                continue;
+            }
+            let mut slot = hash as usize & (size - 1);
             while self.slots[slot] != 0 {
                 slot = (slot + 1) & (size - 1);
             }
-            self.slots[slot] = at;
+            self.slots[slot] = slot_of(hash, at);
         }
     }
 
@@ -245,18 +260,38 @@ impl Pending {
     }
 
     /// Closes all doclists, and gives them by ascending term.
-    pub(crate) fn sorted(&mut self) -> Vec<(&[u8], &[u8])> {
+    pub(crate) fn sorted(&mut self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let (terms, detail) = (&self.terms, self.detail);
         for entry in &mut self.entries {
             close(&mut entry.data, &entry.state, detail);
             entry.state.is_open = false;
         }
         let term = |entry: &Entry| &terms[entry.term.0 as usize..entry.term.1 as usize];
-        let mut sorted: Vec<(&[u8], &[u8])> =
-            self.entries.iter().map(|entry| (term(entry), entry.data.as_slice())).collect();
-        sorted.sort_unstable_by_key(|&(term, _)| term);
-        sorted
+        let mut sorted: Vec<(u64, &[u8], &[u8])> = self
+            .entries
+            .iter()
+            .map(|entry| (entry.head, term(entry), entry.data.as_slice()))
+            .collect();
+        // The heads tell most terms apart.
+        sorted.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.cmp(b.1)));
+        sorted.into_iter().map(|(_, term, doclist)| (term, doclist))
     }
+}
+
+fn slot_of(hash: u32, at: usize) -> u64 {
+    u64::from(hash) << 32 | (at as u64 + 1)
+}
+
+/// The first eight bytes of a term: its index's byte, and those of the token.
+#[inline]
+fn head_of(index: u8, token: &[u8]) -> u64 {
+    let mut head = [0; 8];
+    head[0] = index;
+    match token.first_chunk::<7>() {
+        Some(first) => head[1..].copy_from_slice(first),
+        None => head[1..=token.len()].copy_from_slice(token),
+    }
+    u64::from_be_bytes(head)
 }
 
 fn size_field(size: usize, is_delete: bool) -> u64 {

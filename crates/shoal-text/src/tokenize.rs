@@ -57,16 +57,20 @@ impl Tokenizer {
     }
 
     /// Gives the tokens of `text` to `sink`. `term` is scratch.
-    pub(crate) fn tokenize(&self, text: &[u8], term: &mut Vec<u8>, sink: &mut Sink<'_>) {
+    pub(crate) fn tokenize<S>(&self, text: &[u8], term: &mut Vec<u8>, sink: &mut S)
+    where
+        S: FnMut(&[u8], usize, usize) -> bool + ?Sized,
+    {
         match self {
             Tokenizer::Unicode(unicode) => unicode.tokenize(text, term, sink),
             Tokenizer::Ascii(ascii) => ascii.tokenize(text, term, sink),
             Tokenizer::Porter(inner) => {
                 let mut stem = Vec::new();
-                inner.tokenize(text, term, &mut |token, start, end| {
+                let stemmed: &mut Sink<'_> = &mut |token, start, end| {
                     porter::stem(token, false, &mut stem);
                     sink(&stem, start, end)
-                });
+                };
+                inner.tokenize(text, term, stemmed);
             }
             Tokenizer::Trigram(trigram) => trigram.tokenize(text, term, sink),
         }

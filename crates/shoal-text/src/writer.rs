@@ -111,6 +111,16 @@ impl SegmentWriter {
         Ok(())
     }
 
+    /// Appends all rows of the term just begun where the leaf has room for them; false where it has
+    /// not, and nothing is written. A doclist is the same bytes in memory and on a leaf.
+    pub(crate) fn whole(&mut self, doclist: &[u8]) -> bool {
+        if self.used() + doclist.len() >= self.page_size {
+            return false;
+        }
+        self.bytes.extend_from_slice(doclist);
+        true
+    }
+
     /// Appends a row of the term: `positions` without their size; empty with `Detail::None`.
     pub(crate) fn row(
         &mut self,

@@ -76,7 +76,8 @@ impl Fts3Cursor {
         let count = self.table.definition.columns.len();
         let Some(values) = self.document(reads)? else { return Ok(vec![None; count]) };
         // The language lies behind the columns.
-        Ok(texts(&values[..count.min(values.len())]))
+        let texts = texts(&values[..count.min(values.len())]).into_iter();
+        Ok(texts.map(|text| text.map(std::borrow::Cow::into_owned)).collect())
     }
 
     fn next_scanned(&mut self, reads: &TableReads<'_>) -> Result<bool, Error> {

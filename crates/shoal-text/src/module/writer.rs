@@ -1,5 +1,7 @@
 //! Changes of a full text table's rows, and its commands.
 
+use std::borrow::Cow;
+
 use shoal_sql::{
     ConstraintKind, Error, OnConflict, TableWrites, Value, ValueRef, VirtualRow, VirtualWriter,
 };
@@ -182,7 +184,7 @@ fn new_rowid(value: &Value) -> Result<i64, Error> {
     rowid_of(value).ok_or_else(|| Error::of_function("datatype mismatch"))
 }
 
-fn slices(texts: &[Option<Vec<u8>>]) -> Vec<Option<&[u8]>> {
+fn slices<'t>(texts: &'t [Option<Cow<'_, [u8]>>]) -> Vec<Option<&'t [u8]>> {
     texts.iter().map(Option::as_deref).collect()
 }
 
@@ -193,12 +195,12 @@ impl VirtualWriter for TextWriter {
             self.command(row, writes)?;
             return Ok(0);
         }
-        let rowid = match row.rowid {
-            None | Some(Value::Null) => self.next_rowid(writes)?,
-            Some(value) => new_rowid(value)?,
+        let (rowid, is_given) = match row.rowid {
+            None | Some(Value::Null) => (self.next_rowid(writes)?, false),
+            Some(value) => (new_rowid(value)?, true),
         };
         let is_own = matches!(self.table.definition.content, Content::Own);
-        if (is_own || self.has_tombstones()) && self.has(rowid, writes)? {
+        if is_given && (is_own || self.has_tombstones()) && self.has(rowid, writes)? {
             if row.conflict != Some(OnConflict::Replace) {
                 return Err(Error::Constraint {
                     constraint: ConstraintKind::PrimaryKey,

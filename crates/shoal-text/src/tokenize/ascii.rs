@@ -1,6 +1,6 @@
 //! The `ascii` tokenizer: letters and digits of ASCII, and all bytes beyond it, unfolded.
 
-use super::{Sink, constructor_fault};
+use super::constructor_fault;
 use crate::error::Result;
 
 /// Bytes of tokens.
@@ -29,7 +29,10 @@ impl Ascii {
         if pairs.remainder().is_empty() { Ok(Ascii { is_token }) } else { Err(constructor_fault()) }
     }
 
-    pub(super) fn tokenize(&self, text: &[u8], term: &mut Vec<u8>, sink: &mut Sink<'_>) {
+    pub(super) fn tokenize<S>(&self, text: &[u8], term: &mut Vec<u8>, sink: &mut S)
+    where
+        S: FnMut(&[u8], usize, usize) -> bool + ?Sized,
+    {
         let mut at = 0;
         while at < text.len() {
             if !self.is_token[usize::from(text[at])] {

@@ -1,7 +1,7 @@
 //! The `trigram` tokenizer: every three neighbouring characters are a token.
 
 use super::fold::{Diacritics, fold};
-use super::{Sink, character, constructor_fault, push_character};
+use super::{character, constructor_fault, push_character};
 use crate::error::Result;
 
 /// Folding of characters before they are taken three at a time.
@@ -36,7 +36,10 @@ impl Trigram {
         self.folds == is_like.then_some(Diacritics::Kept)
     }
 
-    pub(super) fn tokenize(&self, text: &[u8], term: &mut Vec<u8>, sink: &mut Sink<'_>) {
+    pub(super) fn tokenize<S>(&self, text: &[u8], term: &mut Vec<u8>, sink: &mut S)
+    where
+        S: FnMut(&[u8], usize, usize) -> bool + ?Sized,
+    {
         let mut at = 0;
         // Start of the window's characters in the text, and their lengths in `term`.
         let (mut starts, mut lengths) = ([0; 3], [0; 3]);

@@ -1,14 +1,14 @@
 //! The `unicode61` tokenizer: characters of chosen categories, folded, without diacritics.
 
 use super::fold::{CATEGORY_NAMES, Diacritics, category, fold, is_combining};
-use super::{Sink, character, constructor_fault, push_character};
+use super::{character, constructor_fault, push_character};
 use crate::error::Result;
 
 /// Characters of tokens, and their folding.
 #[derive(Debug)]
 pub struct Unicode {
-    /// Folded byte of an ASCII character in tokens; 0 of a separator.
-    ascii: [u8; 128],
+    /// Folded byte of an ASCII character in tokens; 0 of a separator, and beyond ASCII.
+    ascii: [u8; 256],
     /// Categories in tokens, by number.
     categories: [bool; 32],
     /// Characters beyond ASCII for which `categories` is wrong, ascending.
@@ -60,12 +60,10 @@ impl Unicode {
         }
         exceptions.sort_unstable();
         exceptions.dedup();
-        let ascii =
-            std::array::from_fn(
-                |byte| {
-                    if is_token[byte] { (byte as u8).to_ascii_lowercase() } else { 0 }
-                },
-            );
+        let ascii = std::array::from_fn(|byte| {
+            let is_in = is_token.get(byte).copied().unwrap_or(false);
+            if is_in { (byte as u8).to_ascii_lowercase() } else { 0 }
+        });
         let mut unicode =
             Unicode { ascii, categories, exceptions, basic: Box::default(), diacritics };
         let mut basic = vec![0_u64; 0x1_0000 / 64];
@@ -88,45 +86,34 @@ impl Unicode {
         }
     }
 
-    pub(super) fn tokenize(&self, text: &[u8], term: &mut Vec<u8>, sink: &mut Sink<'_>) {
+    pub(super) fn tokenize<S>(&self, text: &[u8], term: &mut Vec<u8>, sink: &mut S)
+    where
+        S: FnMut(&[u8], usize, usize) -> bool + ?Sized,
+    {
         let mut at = 0;
         while at < text.len() {
             let start = at;
-            let byte = text[at];
             term.clear();
-            if byte < 0x80 {
-                at += 1;
-                let folded = self.ascii[usize::from(byte)];
-                if folded == 0 {
-                    continue;
+            loop {
+                let run = at;
+                while at < text.len() && self.ascii[usize::from(text[at])] != 0 {
+                    at += 1;
                 }
-                term.push(folded);
-            } else {
+                term.extend(text[run..at].iter().map(|&byte| self.ascii[usize::from(byte)]));
+                if text.get(at).is_none_or(u8::is_ascii) {
+                    break;
+                }
                 let (code, next) = character(text, at);
-                at = next;
-                if !self.is_token(code) {
-                    continue;
+                if !self.is_token(code) && (at == start || !is_combining(code)) {
+                    break;
                 }
                 self.push_folded(code, term);
+                at = next;
             }
-            while let Some(&byte) = text.get(at) {
-                if byte < 0x80 {
-                    let folded = self.ascii[usize::from(byte)];
-                    if folded == 0 {
-                        break;
-                    }
-                    term.push(folded);
-                    at += 1;
-                } else {
-                    let (code, next) = character(text, at);
-                    if !self.is_token(code) && !is_combining(code) {
-                        break;
-                    }
-                    self.push_folded(code, term);
-                    at = next;
-                }
-            }
-            if !sink(term, start, at) {
+            if at == start {
+                // A separator: of one byte, or a character.
+                at = if text[at].is_ascii() { at + 1 } else { character(text, at).1 };
+            } else if !sink(term, start, at) {
                 return;
             }
         }
