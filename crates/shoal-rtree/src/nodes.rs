@@ -21,7 +21,7 @@ impl Node {
     }
 }
 
-/// What a node was.
+/// A node before a change.
 #[derive(Debug)]
 enum Kept {
     /// It was not there.
@@ -41,7 +41,7 @@ pub(crate) struct Nodes {
     changed: Vec<i64>,
     /// Lengths of `kept` at each moment.
     moments: Vec<usize>,
-    /// What nodes were before they changed behind a moment.
+    /// Nodes before they changed behind a moment.
     kept: Vec<(i64, Kept)>,
     /// How many moments there were.
     epoch: u32,

@@ -23,7 +23,7 @@ pub(crate) struct Tree {
     moments: Vec<Height>,
 }
 
-/// What the root tells, and the numbers given to nodes.
+/// The root's word on all nodes, and the numbers given to nodes and rows.
 #[derive(Clone, Copy, Debug, Default)]
 struct Height {
     /// Bytes of every node; 0 until the root was read.
