@@ -334,6 +334,25 @@ fn statements_and_transactions_are_taken_back() {
     assert_eq!(theirs(&sqlite, "SELECT count(*) FROM r").unwrap(), ["0"]);
 }
 
+/// Nodes kept in memory within a transaction are those that its own queries of `%_node` see.
+#[test]
+fn shadow_tables_are_current_within_a_transaction() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut connection = shoal(&folder.path().join("ours.db"));
+    let sqlite = rusqlite::Connection::open(folder.path().join("theirs.db")).unwrap();
+    let mut both = |sql: &str| {
+        same(&mut connection, &sqlite, sql);
+    };
+    both("CREATE VIRTUAL TABLE r USING rtree(id, x0, x1)");
+    both("BEGIN");
+    for id in 0..40 {
+        both(&format!("INSERT INTO r VALUES ({id}, {id}, {id} + 2)"));
+        both("SELECT n.nodeno, hex(n.data), (SELECT count(*) FROM r_rowid) FROM r_node n");
+    }
+    both("COMMIT");
+    both("SELECT nodeno, hex(data) FROM r_node");
+}
+
 #[test]
 fn forged_nodes_are_errors() {
     let folder = tempfile::tempdir().unwrap();

@@ -8,7 +8,8 @@ use shoal_store::Transaction;
 use super::Connection;
 use super::statement::Compiled;
 use crate::Error;
-use crate::schema::{Parts, TableModule, TableModules, VirtualWriters};
+use crate::plan::Program;
+use crate::schema::{MAIN, Object, Parts, TableModule, TableModules, VirtualWriters};
 
 impl Connection {
     /// Makes a module known: virtual tables of the file that name the module are opened by it, and
@@ -22,11 +23,14 @@ impl Connection {
         self.schemas.forget();
     }
 
-    /// Has the writers write what they keep, unless a statement goes without: one that reads no
-    /// virtual table, and one that changes rows, whose own database looks after itself.
+    /// Has the writers write what they keep, unless a statement goes without: one that reads neither
+    /// a virtual table nor a shadow table, and one that changes rows, whose own database looks after
+    /// itself.
     pub(super) fn flush_virtual_but(&mut self, compiled: &Compiled) -> Result<(), Error> {
         match compiled {
-            Compiled::Query(program) if !program.reads_virtual => Ok(()),
+            Compiled::Query(program) if !program.reads_virtual && !self.reads_shadow(program) => {
+                Ok(())
+            }
             Compiled::Write(plan) => {
                 let home = plan.home();
                 let others = self.virtual_writers.databases().into_iter();
@@ -35,6 +39,27 @@ impl Connection {
             }
             _ => self.flush_virtual(),
         }
+    }
+
+    /// True for a query of a shadow table of `main`, or of any table of another database, of a
+    /// database with writers.
+    fn reads_shadow(&mut self, program: &Program) -> bool {
+        let databases = self.virtual_writers.databases();
+        let is_written = |database: &usize| databases.contains(database);
+        if program.trees.iter().any(|(database, _)| *database != MAIN && is_written(database)) {
+            return true;
+        }
+        if !is_written(&MAIN) {
+            return false;
+        }
+        let Some(schema) = self.schemas.whole() else { return true };
+        let is_read = |root| program.trees.contains(&(MAIN, root));
+        schema.objects().iter().any(|object| match object {
+            Object::Table(table) => {
+                is_read(table.root) && schema.shadow_owner(table.name()).is_some()
+            }
+            _ => false,
+        })
     }
 
     /// Flushes the writers of all databases.
