@@ -1,6 +1,6 @@
 //! Nodes in memory, the changed ones among them, and the way back to moments.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::node::Cell;
 
@@ -43,6 +43,8 @@ pub(crate) struct Nodes {
     moments: Vec<usize>,
     /// Nodes before they changed behind a moment.
     kept: Vec<(i64, Kept)>,
+    /// Number of those behind the last moment once those said twice were left out.
+    compact: usize,
     /// How many moments there were.
     epoch: u32,
 }
@@ -170,11 +172,34 @@ impl Nodes {
     /// Forgets a moment, and those after it.
     pub(crate) fn release(&mut self, moment: usize) {
         self.moments.truncate(moment);
-        if self.moments.is_empty() {
+        let Some(&first) = self.moments.last() else {
             self.kept.clear();
+            self.compact = 0;
+            return;
+        };
+        if self.kept.len() - first > 2 * self.compact + COMPACT_MIN {
+            self.leave_out_repeated(first);
+            self.compact = self.kept.len() - first;
         }
     }
+
+    /// Leaves out states that going back to the last moment would replace: those behind a node's
+    /// first whole one.
+    fn leave_out_repeated(&mut self, first: usize) {
+        let mut whole = FxHashSet::default();
+        let behind = self.kept.split_off(first);
+        self.kept.extend(behind.into_iter().filter(|(number, before)| {
+            let is_first = !whole.contains(number);
+            if !matches!(before, Kept::Shorter { .. }) {
+                whole.insert(*number);
+            }
+            is_first
+        }));
+    }
 }
+
+/// Fewest states kept behind a moment before repeated ones are looked for.
+const COMPACT_MIN: usize = 256;
 
 /// Keeps a node's state for the newest moment, unless it is kept already.
 fn keep(moments: &[usize], kept: &mut Vec<(i64, Kept)>, epoch: u32, number: i64, node: &mut Node) {

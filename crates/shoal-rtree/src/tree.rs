@@ -31,7 +31,7 @@ struct Height {
     depth: usize,
     /// The largest number of a node; `None` until it was asked for.
     last_node: Option<i64>,
-    /// One more than the largest id; `None` until it was asked for, and behind a deletion.
+    /// Above all ids; `None` until it was asked for, and behind a deletion.
     next_id: Option<i64>,
 }
 
@@ -97,10 +97,10 @@ impl Tree {
     /// # Errors
     /// The store's; no id is left.
     pub(crate) fn next_id(&mut self, writes: &TableWrites<'_>) -> Result<i64, Error> {
-        let next = match self.height.next_id {
-            Some(next) => next,
-            None => writes.new_rowid(&self.parts.rowids)?,
-        };
+        if let Some(next) = self.height.next_id {
+            return Ok(next);
+        }
+        let next = writes.new_rowid(&self.parts.rowids)?;
         self.height.next_id = Some(next);
         Ok(next)
     }

@@ -334,6 +334,46 @@ fn statements_and_transactions_are_taken_back() {
     assert_eq!(theirs(&sqlite, "SELECT count(*) FROM r").unwrap(), ["0"]);
 }
 
+/// Many statements behind one savepoint are taken back as a whole, and the largest id of all is met.
+#[test]
+fn a_long_savepoint_is_taken_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut connection = shoal(&folder.path().join("ours.db"));
+    let sqlite = rusqlite::Connection::open(folder.path().join("theirs.db")).unwrap();
+    let mut both = |sql: &str| {
+        same(&mut connection, &sqlite, sql);
+    };
+    both("CREATE VIRTUAL TABLE r USING rtree(id, x0, x1)");
+    both("BEGIN");
+    for id in 0..200 {
+        both(&format!("INSERT INTO r VALUES ({id}, {}, {} + 2)", id % 13, id % 13));
+    }
+    both("SAVEPOINT outer_one");
+    for round in 0..3 {
+        for id in 0..400 {
+            let at = id * 7 % 100 + round;
+            both(&format!("INSERT OR REPLACE INTO r VALUES ({}, {at}, {at} + 3)", id + 100));
+            if id == 250 {
+                both("SAVEPOINT inner_one");
+                both("DELETE FROM r WHERE id % 3 = 0");
+            }
+        }
+        both("ROLLBACK TO inner_one");
+        both("RELEASE inner_one");
+        both("SELECT * FROM r");
+    }
+    both("ROLLBACK TO outer_one");
+    both("SELECT * FROM r");
+    both("SELECT nodeno, length(data) FROM r_node");
+    both("INSERT INTO r VALUES (9223372036854775807, 1, 2)");
+    both("INSERT OR IGNORE INTO r VALUES (9223372036854775807, 3, 4)");
+    both("SELECT * FROM r WHERE id > 100");
+    ours(&mut connection, "COMMIT").unwrap();
+    drop(connection);
+    let written = rusqlite::Connection::open(folder.path().join("ours.db")).unwrap();
+    assert_eq!(theirs(&written, "SELECT rtreecheck('r')").unwrap(), ["ok"]);
+}
+
 /// Nodes kept in memory within a transaction are those that its own queries of `%_node` see.
 #[test]
 fn shadow_tables_are_current_within_a_transaction() {
