@@ -3,6 +3,7 @@
 
 use super::access::{QUERY_ROWS, table_rows};
 use super::cost::{distinct, guess};
+use super::restrict::prefix;
 use crate::parse::ast::CompoundOp;
 use crate::resolve::tree::{Body, Expr, Query, Recursion, Select, Source, SourceKind};
 use crate::value::Value;
@@ -15,6 +16,9 @@ pub(super) const MODULE_ROWS: f64 = 25.0;
 const GROUPED: f64 = 0.1;
 /// The share of groups taken to meet a `HAVING`: mostly the few of interest.
 const HAVING: f64 = 0.02;
+/// Shares of texts that begin as a `LIKE` says, and of those that match another.
+const BEGINNING: f64 = 0.02;
+const MATCHING: f64 = 0.1;
 /// A join is taken to give at most so many rows for each row of its largest source.
 const JOINED_MAX: f64 = 10.0;
 
@@ -77,7 +81,7 @@ pub(super) fn found_rows(select: &Select) -> f64 {
         return 1.0;
     }
     let shares = |conditions: &[Expr]| -> f64 {
-        conditions.iter().map(|condition| guess(condition, sources)).product()
+        conditions.iter().map(|condition| share(condition, sources)).product()
     };
     let (mut rows, mut largest) = (1.0, 1.0_f64);
     for source in sources {
@@ -100,6 +104,15 @@ pub(super) fn found_rows(select: &Select) -> f64 {
         Some(values) => rows.min(values),
         None if group_by.is_some() => GROUPED * rows,
         None => rows,
+    }
+}
+
+/// The guessed share of rows left by a condition.
+fn share(condition: &Expr, sources: &[Source]) -> f64 {
+    match (prefix(condition), condition) {
+        (Some(_), _) => BEGINNING,
+        (None, Expr::Call { function, .. }) if function.pattern().is_some() => MATCHING,
+        _ => guess(condition, sources),
     }
 }
 

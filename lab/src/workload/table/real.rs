@@ -97,7 +97,7 @@ mod tests {
         ] {
             assert_eq!(width(sql), expect, "{sql}");
         }
-        assert_eq!((queries(CHINOOK).count(), queries(HISTORY).count()), (18, 19));
+        assert_eq!((queries(CHINOOK).count(), queries(HISTORY).count()), (22, 19));
         assert!(queries(CHINOOK).chain(queries(HISTORY)).all(|(_, sql)| sql.ends_with(';')));
     }
 }
