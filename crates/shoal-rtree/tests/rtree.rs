@@ -334,7 +334,7 @@ fn statements_and_transactions_are_taken_back() {
     assert_eq!(theirs(&sqlite, "SELECT count(*) FROM r").unwrap(), ["0"]);
 }
 
-/// Many statements behind one savepoint are taken back as a whole, and the largest id of all is met.
+/// Many statements behind one savepoint are taken back as a whole, and the largest id is met.
 #[test]
 fn a_long_savepoint_is_taken_back() {
     let folder = tempfile::tempdir().unwrap();

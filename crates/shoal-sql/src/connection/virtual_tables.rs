@@ -23,9 +23,9 @@ impl Connection {
         self.schemas.forget();
     }
 
-    /// Has the writers write what they keep, unless a statement goes without: one that reads neither
-    /// a virtual table nor a shadow table, and one that changes rows, whose own database looks after
-    /// itself.
+    /// Has the writers write what they keep, unless a statement goes without: one that reads
+    /// neither a virtual table nor a shadow table, and one that changes rows, whose own database
+    /// looks after itself.
     pub(super) fn flush_virtual_but(&mut self, compiled: &Compiled) -> Result<(), Error> {
         match compiled {
             Compiled::Query(program) if !program.reads_virtual && !self.reads_shadow(program) => {
