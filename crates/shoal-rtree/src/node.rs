@@ -68,7 +68,8 @@ pub(crate) struct Cell {
     pub(crate) bits: [u32; 2 * DIMENSIONS_MAX],
 }
 
-/// How well a box fits into another: the other holds it, or grows so much; and the other's area.
+/// How well a box fits into a cell: whether the cell holds the box, by how much the cell's area
+/// would grow otherwise, and the area.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fit {
     contains: bool,
@@ -138,7 +139,7 @@ impl Cell {
         }
     }
 
-    /// Gives how well this box fits into each of `cells`, and the cell's id.
+    /// Calls `each` with the fit of this box into each of `cells`, and the cell's id.
     pub(crate) fn fits(&self, cells: &[Cell], shape: &Shape, each: impl FnMut(Fit, i64)) {
         match shape.kind {
             Coordinates::Real => {

@@ -1,4 +1,4 @@
-//! Nodes in memory, the changed ones among them, and the way back to moments.
+//! Nodes in memory, the changed ones among them, and their states at moments to go back to.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -10,23 +10,23 @@ pub(crate) struct Node {
     pub(crate) cells: Vec<Cell>,
     pub(crate) parent: Option<i64>,
     is_changed: bool,
-    /// The moment since which the node's state is kept, by [`Nodes::epoch`].
+    /// The [`Nodes::epoch`] of the last state kept of the node.
     kept_for: u32,
 }
 
 impl Node {
-    /// A node as the file has it.
+    /// A node read from the file.
     pub(crate) fn read(cells: Vec<Cell>) -> Node {
         Node { cells, parent: None, is_changed: false, kept_for: 0 }
     }
 }
 
-/// A node before a change.
+/// The state of a node before a change.
 #[derive(Debug)]
 enum Kept {
-    /// It was not there.
+    /// No node had the number.
     Nothing,
-    /// It had one cell less, and was changed or not.
+    /// The same node without its last cell.
     Shorter {
         is_changed: bool,
     },
@@ -37,13 +37,13 @@ enum Kept {
 #[derive(Debug, Default)]
 pub(crate) struct Nodes {
     known: FxHashMap<i64, Node>,
-    /// Numbers of changed nodes; of some that are no more, too.
+    /// Numbers of changed nodes, and of some removed since.
     changed: Vec<i64>,
     /// Lengths of `kept` at each moment.
     moments: Vec<usize>,
-    /// Nodes before they changed behind a moment.
+    /// States of nodes before changes behind a moment, oldest first.
     kept: Vec<(i64, Kept)>,
-    /// Number of those behind the last moment once those said twice were left out.
+    /// Length of `kept` behind the last moment after repeated states were left out.
     compact: usize,
     /// How many moments there were.
     epoch: u32,
@@ -59,17 +59,17 @@ impl Nodes {
         self.known.contains_key(&number)
     }
 
-    /// A node to be looked at, or to have another parent noted.
+    /// A node to read, or whose parent is noted.
     pub(crate) fn get(&mut self, number: i64) -> Option<&mut Node> {
         self.known.get_mut(&number)
     }
 
-    /// Adds a node that the file has.
+    /// Adds a node read from the file.
     pub(crate) fn add_read(&mut self, number: i64, cells: Vec<Cell>) -> &mut Node {
         self.known.entry(number).insert_entry(Node::read(cells)).into_mut()
     }
 
-    /// Adds a node that the file lacks.
+    /// Adds a new node.
     pub(crate) fn add_new(&mut self, number: i64, cells: Vec<Cell>) {
         if !self.moments.is_empty() {
             self.kept.push((number, Kept::Nothing));
@@ -111,10 +111,10 @@ impl Nodes {
         Some(node)
     }
 
-    /// Gives the changed nodes, ascending: the file has them afterwards.
+    /// Writes the changed nodes, ascending.
     ///
     /// # Errors
-    /// Those of `write`; all nodes count as changed then.
+    /// Those of `write`; nodes not written stay changed.
     pub(crate) fn flush<E>(
         &mut self,
         mut write: impl FnMut(i64, &[Cell]) -> Result<(), E>,
@@ -126,7 +126,7 @@ impl Nodes {
                 continue;
             };
             write(number, &node.cells)?;
-            // The file goes back to a moment's state, and lacks the change then.
+            // Going back to a moment takes the written node out of the file, too.
             keep(&self.moments, &mut self.kept, self.epoch, number, node);
             node.is_changed = false;
         }
@@ -141,7 +141,7 @@ impl Nodes {
         self.moments.len() - 1
     }
 
-    /// Goes back to a moment, which stays; false where the moment is not known.
+    /// Goes back to a moment and keeps the moment; false where the moment is unknown.
     pub(crate) fn rollback_to(&mut self, moment: usize) -> bool {
         let Some(&length) = self.moments.get(moment) else { return false };
         self.moments.truncate(moment + 1);
@@ -158,7 +158,7 @@ impl Nodes {
             }
         }
         self.epoch += 1;
-        // The list has numbers of what was undone; parents were noted without being kept.
+        // Numbers of undone changes are in the list, and notes of parents are not kept.
         self.changed.clear();
         for (number, node) in &mut self.known {
             node.parent = None;
@@ -169,7 +169,7 @@ impl Nodes {
         true
     }
 
-    /// Forgets a moment, and those after it.
+    /// Forgets a moment and all later ones.
     pub(crate) fn release(&mut self, moment: usize) {
         self.moments.truncate(moment);
         let Some(&first) = self.moments.last() else {
@@ -183,8 +183,8 @@ impl Nodes {
         }
     }
 
-    /// Leaves out states that going back to the last moment would replace: those behind a node's
-    /// first whole one.
+    /// Leaves out states behind the first whole one of their node: going back to the last moment
+    /// restores the first.
     fn leave_out_repeated(&mut self, first: usize) {
         let mut whole = FxHashSet::default();
         let behind = self.kept.split_off(first);
@@ -201,7 +201,7 @@ impl Nodes {
 /// Fewest states kept behind a moment before repeated ones are looked for.
 const COMPACT_MIN: usize = 256;
 
-/// Keeps a node's state for the newest moment, unless it is kept already.
+/// Keeps a node's state for the newest moment, once.
 fn keep(moments: &[usize], kept: &mut Vec<(i64, Kept)>, epoch: u32, number: i64, node: &mut Node) {
     if !moments.is_empty() && node.kept_for != epoch {
         kept.push((number, Kept::Whole(node.clone())));

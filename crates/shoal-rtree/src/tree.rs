@@ -31,7 +31,7 @@ struct Height {
     depth: usize,
     /// The largest number of a node; `None` until it was asked for.
     last_node: Option<i64>,
-    /// Above all ids; `None` until it was asked for, and behind a deletion.
+    /// A number above all ids; `None` before the first use, and behind a deletion.
     next_id: Option<i64>,
 }
 
@@ -47,7 +47,7 @@ impl Tree {
         self.nodes.savepoint()
     }
 
-    /// Goes back to a moment, which stays.
+    /// Goes back to a moment and keeps the moment.
     pub(crate) fn rollback_to(&mut self, moment: usize) {
         let height = self.moments.get(moment).copied().unwrap_or_default();
         self.moments.truncate(moment + 1);
@@ -63,7 +63,7 @@ impl Tree {
         }
     }
 
-    /// Forgets a moment, and those after it.
+    /// Forgets a moment and all later ones.
     pub(crate) fn release(&mut self, moment: usize) {
         self.moments.truncate(moment);
         self.nodes.release(moment);

@@ -81,6 +81,34 @@ fn same(shoal: &mut Connection, sqlite: &rusqlite::Connection, sql: &str) {
     assert_eq!(got, sorted(theirs(sqlite, sql)), "{sql}");
 }
 
+/// A new database of each engine.
+struct Both {
+    folder: tempfile::TempDir,
+    shoal: Connection,
+    sqlite: rusqlite::Connection,
+}
+
+impl Both {
+    fn new() -> Both {
+        let folder = tempfile::tempdir().unwrap();
+        let shoal = shoal(&folder.path().join("ours.db"));
+        let sqlite = rusqlite::Connection::open(folder.path().join("theirs.db")).unwrap();
+        Both { folder, shoal, sqlite }
+    }
+
+    fn same(&mut self, sql: &str) {
+        same(&mut self.shoal, &self.sqlite, sql);
+    }
+
+    /// SQLite finds our file whole, with the R-Tree `r` in it.
+    fn check_ours(self) {
+        drop(self.shoal);
+        let sqlite = rusqlite::Connection::open(self.folder.path().join("ours.db")).unwrap();
+        assert_eq!(theirs(&sqlite, "SELECT rtreecheck('r')").unwrap(), ["ok"]);
+        assert_eq!(theirs(&sqlite, "PRAGMA integrity_check").unwrap(), ["ok"]);
+    }
+}
+
 fn corner(random: &mut Random) -> f64 {
     random.next(20_000) as f64 / 7.0 - 1000.0
 }
@@ -194,17 +222,14 @@ fn random_statements_have_the_same_rows_both_ways() {
     }
 }
 
-/// Statements that fail half way and savepoints gone back to, in transactions over small nodes.
+/// Statements failing half way and rollbacks to savepoints, in transactions over small nodes.
 fn take_back(seed: u64) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ours.db");
     let mut random = Random(seed);
-    let mut shoal = shoal(&path);
-    let sqlite = rusqlite::Connection::open(folder.path().join("theirs.db")).unwrap();
-    same(&mut shoal, &sqlite, "PRAGMA page_size = 512");
-    same(&mut shoal, &sqlite, "CREATE VIRTUAL TABLE r USING rtree(id, x0, x1, y0, y1, +note)");
+    let mut both = Both::new();
+    both.same("PRAGMA page_size = 512");
+    both.same("CREATE VIRTUAL TABLE r USING rtree(id, x0, x1, y0, y1, +note)");
     for _ in 0..12 {
-        same(&mut shoal, &sqlite, "BEGIN");
+        both.same("BEGIN");
         let mut open = 0;
         for _ in 0..60 {
             let sql = match random.next(10) {
@@ -233,18 +258,15 @@ fn take_back(seed: u64) {
                 }
                 _ => changes(&mut random, 2, 300),
             };
-            same(&mut shoal, &sqlite, &sql);
+            both.same(&sql);
         }
-        same(&mut shoal, &sqlite, "SELECT * FROM r");
+        both.same("SELECT * FROM r");
         let end = if random.next(4) == 0 { "ROLLBACK" } else { "COMMIT" };
-        same(&mut shoal, &sqlite, end);
-        same(&mut shoal, &sqlite, "SELECT * FROM r");
-        assert_eq!(ours(&mut shoal, "SELECT * FROM rtreecheck('r')").unwrap(), ["ok"]);
+        both.same(end);
+        both.same("SELECT * FROM r");
+        assert_eq!(ours(&mut both.shoal, "SELECT * FROM rtreecheck('r')").unwrap(), ["ok"]);
     }
-    drop(shoal);
-    let sqlite = rusqlite::Connection::open(&path).unwrap();
-    assert_eq!(theirs(&sqlite, "SELECT rtreecheck('r')").unwrap(), ["ok"]);
-    assert_eq!(theirs(&sqlite, "PRAGMA integrity_check").unwrap(), ["ok"]);
+    both.check_ours();
 }
 
 /// More seeds with `SHOAL_RTREE_SEEDS=1000`.
@@ -258,9 +280,7 @@ fn savepoints_and_failed_statements_are_taken_back_as_in_sqlite() {
 
 #[test]
 fn definitions_and_their_errors() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut shoal = shoal(&folder.path().join("ours.db"));
-    let sqlite = rusqlite::Connection::open(folder.path().join("theirs.db")).unwrap();
+    let mut both = Both::new();
     for sql in [
         "CREATE VIRTUAL TABLE a USING rtree(id, x0)",
         "CREATE VIRTUAL TABLE a USING rtree(id, x0, x1, y0)",
@@ -287,16 +307,16 @@ fn definitions_and_their_errors() {
         "DROP TABLE plain",
         "SELECT name, sql FROM sqlite_schema",
     ] {
-        same(&mut shoal, &sqlite, sql);
+        both.same(sql);
     }
     let plan = |sql: &str| format!("EXPLAIN QUERY PLAN SELECT * FROM f WHERE {sql}");
     for (condition, words) in [
         ("id = 1", "SCAN f VIRTUAL TABLE INDEX 1:"),
         ("lo >= 1 AND hi < 2", "SCAN f VIRTUAL TABLE INDEX 2:D0C1"),
     ] {
-        let got = ours(&mut shoal, &plan(condition)).unwrap();
+        let got = ours(&mut both.shoal, &plan(condition)).unwrap();
         assert!(got[0].ends_with(words), "{got:?}");
-        assert!(theirs(&sqlite, &plan(condition)).unwrap()[0].ends_with(words));
+        assert!(theirs(&both.sqlite, &plan(condition)).unwrap()[0].ends_with(words));
     }
 }
 
@@ -337,60 +357,48 @@ fn statements_and_transactions_are_taken_back() {
 /// Many statements behind one savepoint are taken back as a whole, and the largest id is met.
 #[test]
 fn a_long_savepoint_is_taken_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut connection = shoal(&folder.path().join("ours.db"));
-    let sqlite = rusqlite::Connection::open(folder.path().join("theirs.db")).unwrap();
-    let mut both = |sql: &str| {
-        same(&mut connection, &sqlite, sql);
-    };
-    both("CREATE VIRTUAL TABLE r USING rtree(id, x0, x1)");
-    both("BEGIN");
+    let mut both = Both::new();
+    both.same("CREATE VIRTUAL TABLE r USING rtree(id, x0, x1)");
+    both.same("BEGIN");
     for id in 0..200 {
-        both(&format!("INSERT INTO r VALUES ({id}, {}, {} + 2)", id % 13, id % 13));
+        both.same(&format!("INSERT INTO r VALUES ({id}, {}, {} + 2)", id % 13, id % 13));
     }
-    both("SAVEPOINT outer_one");
+    both.same("SAVEPOINT outer_one");
     for round in 0..3 {
         for id in 0..400 {
             let at = id * 7 % 100 + round;
-            both(&format!("INSERT OR REPLACE INTO r VALUES ({}, {at}, {at} + 3)", id + 100));
+            both.same(&format!("INSERT OR REPLACE INTO r VALUES ({}, {at}, {at} + 3)", id + 100));
             if id == 250 {
-                both("SAVEPOINT inner_one");
-                both("DELETE FROM r WHERE id % 3 = 0");
+                both.same("SAVEPOINT inner_one");
+                both.same("DELETE FROM r WHERE id % 3 = 0");
             }
         }
-        both("ROLLBACK TO inner_one");
-        both("RELEASE inner_one");
-        both("SELECT * FROM r");
+        both.same("ROLLBACK TO inner_one");
+        both.same("RELEASE inner_one");
+        both.same("SELECT * FROM r");
     }
-    both("ROLLBACK TO outer_one");
-    both("SELECT * FROM r");
-    both("SELECT nodeno, length(data) FROM r_node");
-    both("INSERT INTO r VALUES (9223372036854775807, 1, 2)");
-    both("INSERT OR IGNORE INTO r VALUES (9223372036854775807, 3, 4)");
-    both("SELECT * FROM r WHERE id > 100");
-    ours(&mut connection, "COMMIT").unwrap();
-    drop(connection);
-    let written = rusqlite::Connection::open(folder.path().join("ours.db")).unwrap();
-    assert_eq!(theirs(&written, "SELECT rtreecheck('r')").unwrap(), ["ok"]);
+    both.same("ROLLBACK TO outer_one");
+    both.same("SELECT * FROM r");
+    both.same("SELECT nodeno, length(data) FROM r_node");
+    both.same("INSERT INTO r VALUES (9223372036854775807, 1, 2)");
+    both.same("INSERT OR IGNORE INTO r VALUES (9223372036854775807, 3, 4)");
+    both.same("SELECT * FROM r WHERE id > 100");
+    both.same("COMMIT");
+    both.check_ours();
 }
 
-/// Nodes kept in memory within a transaction are those that its own queries of `%_node` see.
+/// Queries of `%_node` see the nodes kept in memory by their own transaction.
 #[test]
 fn shadow_tables_are_current_within_a_transaction() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut connection = shoal(&folder.path().join("ours.db"));
-    let sqlite = rusqlite::Connection::open(folder.path().join("theirs.db")).unwrap();
-    let mut both = |sql: &str| {
-        same(&mut connection, &sqlite, sql);
-    };
-    both("CREATE VIRTUAL TABLE r USING rtree(id, x0, x1)");
-    both("BEGIN");
+    let mut both = Both::new();
+    both.same("CREATE VIRTUAL TABLE r USING rtree(id, x0, x1)");
+    both.same("BEGIN");
     for id in 0..40 {
-        both(&format!("INSERT INTO r VALUES ({id}, {id}, {id} + 2)"));
-        both("SELECT n.nodeno, hex(n.data), (SELECT count(*) FROM r_rowid) FROM r_node n");
+        both.same(&format!("INSERT INTO r VALUES ({id}, {id}, {id} + 2)"));
+        both.same("SELECT n.nodeno, hex(n.data), (SELECT count(*) FROM r_rowid) FROM r_node n");
     }
-    both("COMMIT");
-    both("SELECT nodeno, hex(data) FROM r_node");
+    both.same("COMMIT");
+    both.same("SELECT nodeno, hex(data) FROM r_node");
 }
 
 #[test]

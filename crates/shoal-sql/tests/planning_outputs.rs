@@ -1,5 +1,5 @@
-//! Plans of queries as views and applications write them: outputs that run queries, lists of a
-//! query for the row around, first rows of an order that an index begins.
+//! Plans of views and applications' queries: outputs running queries, lists of correlated queries,
+//! top-N with the first sort keys in an index's order.
 #![allow(clippy::unwrap_used)]
 
 mod common;

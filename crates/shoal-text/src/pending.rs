@@ -200,7 +200,7 @@ impl Pending {
         at
     }
 
-    /// Spreads the entries that there are over so many slots.
+    /// Spreads the entries over `size` slots; slots of entries taken back are left out.
     fn rehash(&mut self, size: usize) {
         let before = std::mem::replace(&mut self.slots, vec![0; size]);
         for known in before.into_iter().filter(|&known| known != 0) {
@@ -282,7 +282,7 @@ fn slot_of(hash: u32, at: usize) -> u64 {
     u64::from(hash) << 32 | (at as u64 + 1)
 }
 
-/// The first eight bytes of a term: its index's byte, and those of the token.
+/// The first eight bytes of a term: the index's byte and the token's first seven.
 #[inline]
 fn head_of(index: u8, token: &[u8]) -> u64 {
     let mut head = [0; 8];

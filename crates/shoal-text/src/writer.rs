@@ -111,8 +111,8 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Appends all rows of the term just begun where the leaf has room for them; false where it has
-    /// not, and nothing is written. A doclist is the same bytes in memory and on a leaf.
+    /// Appends all rows of the term just begun to the leaf; false without room for all, and nothing
+    /// is written then. A doclist is the same bytes in memory and on a leaf.
     pub(crate) fn whole(&mut self, doclist: &[u8]) -> bool {
         if self.used() + doclist.len() >= self.page_size {
             return false;

@@ -23,9 +23,8 @@ impl Connection {
         self.schemas.forget();
     }
 
-    /// Has the writers write what they keep, unless a statement goes without: one that reads
-    /// neither a virtual table nor a shadow table, and one that changes rows, whose own database
-    /// looks after itself.
+    /// Flushes the writers before a statement: all for a query of virtual or shadow tables, none
+    /// for other queries, and for a write those of other databases, as the write flushes its own.
     pub(super) fn flush_virtual_but(&mut self, compiled: &Compiled) -> Result<(), Error> {
         match compiled {
             Compiled::Query(program) if !program.reads_virtual && !self.reads_shadow(program) => {
@@ -41,8 +40,8 @@ impl Connection {
         }
     }
 
-    /// True for a query of a shadow table of `main`, or of any table of another database, of a
-    /// database with writers.
+    /// True for a query reading, of a database with writers, a shadow table of `main` or any table
+    /// of an attached file.
     fn reads_shadow(&mut self, program: &Program) -> bool {
         let databases = self.virtual_writers.databases();
         let is_written = |database: &usize| databases.contains(database);

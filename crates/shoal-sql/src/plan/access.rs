@@ -560,8 +560,8 @@ impl<'e> Frame<'e> {
         rows.max(1e-6)
     }
 
-    /// Counts the rows of ways by constant keys anew where the average of the keys is far from what
-    /// the sample has of these.
+    /// Takes the row counts of ways by constant keys from the sample, where the average of all keys
+    /// is off by two times.
     fn believe_samples(&self, place: usize, paths: &mut [Path<'e>]) {
         let source = &self.sources[place];
         let SourceKind::Table(table) = &source.kind else { return };
@@ -571,7 +571,7 @@ impl<'e> Frame<'e> {
             if !is_average || path.rows <= 1.0 {
                 continue;
             }
-            let Some(share) = self.estimates.sampled_share(source, &path.used) else { continue };
+            let Some(share) = self.estimates.share_in_sample(source, &path.used) else { continue };
             let factor = table_rows(table) * share / path.rows;
             if !(0.5..=2.0).contains(&factor) {
                 path.rows *= factor;

@@ -522,15 +522,15 @@ impl Compiler {
         ends.into_iter().for_each(|end| self.land(end));
     }
 
-    /// Plans a query that an expression runs, for a list asked for members or for a value, and
-    /// gives its number.
+    /// Plans a query of an expression, asked for a value or for members of its list; gives the
+    /// query's number.
     pub(crate) fn query(&mut self, query: &Query, is_list: bool) -> usize {
         let may_fail = may_fail(query);
         let asked = asked(query, is_list, may_fail).filter(|_| query.correlated);
         self.query_asked(query, (is_list, may_fail), asked)
     }
 
-    /// Plans a query whose values are all listed, and gives its number.
+    /// Plans a query whose values are all listed; gives the query's number.
     pub(super) fn listed_query(&mut self, query: &Query) -> usize {
         self.query_asked(query, (true, may_fail(query)), None)
     }

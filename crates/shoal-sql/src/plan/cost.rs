@@ -146,7 +146,7 @@ impl Estimates {
     }
 
     /// The share of a source's rows meeting some terms together, where enough sampled rows do.
-    pub(super) fn sampled_share(&self, source: &Source, terms: &[usize]) -> Option<f64> {
+    pub(super) fn share_in_sample(&self, source: &Source, terms: &[usize]) -> Option<f64> {
         let SourceKind::Table(table) = &source.kind else { return None };
         let all = table.row_sample()?.len().max(1) as f64;
         let told = terms.iter().map(|&term| self.told.get(term).copied().flatten());

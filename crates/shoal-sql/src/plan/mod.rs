@@ -44,7 +44,7 @@ use crate::resolve::once::take_once;
 use crate::resolve::outputs::{compute_late, drop_unread, merge_views};
 use crate::resolve::push::push_down;
 use crate::resolve::tree::{Aggregate, OutputColumn, Query, SourceId};
-use crate::resolve::unnest::unnest;
+use crate::resolve::unnest::{Free, unnest};
 use crate::resolve::{Around, Resolver};
 use crate::schema::{Module, Schema, Txns};
 use crate::session::forced::Forced;
@@ -575,8 +575,9 @@ fn rewritten(mut query: Query, schema: &Schema) -> Query {
     imply(&mut query);
     push_down(&mut query);
     drop_unread(&mut query);
-    unnest(&mut query);
-    compute_late(&mut query);
+    let mut free = Free::of(&query);
+    unnest(&mut query, &mut free);
+    compute_late(&mut query, &mut free);
     query
 }
 

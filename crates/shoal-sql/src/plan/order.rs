@@ -51,7 +51,7 @@ pub(super) struct Choice<'e> {
     pub(super) begins: usize,
 }
 
-/// The order in which a way gives rows, seen from the wanted order.
+/// The part of the wanted order served by a way.
 #[derive(Clone, Copy)]
 struct Served {
     descending: bool,
@@ -105,7 +105,7 @@ pub(super) fn choose<'e>(frame: &Frame<'e>, wanted: Option<&Wanted<'e>>) -> Choi
         let Some(limit) = wanted.limit else { return 1.0 };
         let wanted_rows = match keys == all {
             true => limit,
-            false => limit + rows * equal_share(frame, place, path).unwrap_or(1.0),
+            false => limit + rows * first_key_share(frame, place, path).unwrap_or(1.0),
         };
         (wanted_rows / wanted.groups.unwrap_or(rows).max(1.0)).min(1.0)
     };
@@ -156,8 +156,8 @@ pub(super) fn choose<'e>(frame: &Frame<'e>, wanted: Option<&Wanted<'e>>) -> Choi
     cheapest.1
 }
 
-/// The share of rows equal by the first column in whose order an index gives them, where known.
-fn equal_share(frame: &Frame<'_>, place: usize, path: &Path<'_>) -> Option<f64> {
+/// The share of a table's rows with one value of the first sort key served by a way, where known.
+fn first_key_share(frame: &Frame<'_>, place: usize, path: &Path<'_>) -> Option<f64> {
     let SourceKind::Table(table) = &frame.sources[place].kind else { return None };
     let (index, equal) = match &path.kind {
         PathKind::Full | PathKind::RowidRange { .. } => (None, 0),
@@ -313,8 +313,8 @@ fn greedy(frame: &Frame<'_>, first: Option<(usize, &Path<'_>)>) -> Partial {
     partial
 }
 
-/// How a way to the rows of the first source gives them in the wanted order, or in that of its
-/// first keys where those are worth something.
+/// The part of the wanted order served by a way to rows of the first source: all keys, or the first
+/// ones where [`Wanted::may_begin`].
 fn in_order(
     frame: &Frame<'_>,
     place: usize,

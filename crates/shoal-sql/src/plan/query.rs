@@ -58,8 +58,8 @@ impl Compiler {
             }
             (Some(sort), bounds) => {
                 let begins = match sorted {
-                    Sorted::Begins(keys) if bounds.is_some() => keys,
-                    _ => 0,
+                    Sorted::Begins(keys) => keys,
+                    Sorted::No | Sorted::All => 0,
                 };
                 Node::Sort(Box::new(SortNode { input, sort, begins, bounds, output, width }))
             }

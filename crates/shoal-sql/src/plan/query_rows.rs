@@ -1,5 +1,4 @@
-//! About how many rows a query gives to the query around it, told before it is planned: rows of a
-//! `FROM` and of an `IN`.
+//! Estimated rows of subqueries in a `FROM` and an `IN`, before the subqueries are planned.
 
 use super::access::{QUERY_ROWS, table_rows};
 use super::cost::{distinct, guess};
@@ -8,15 +7,15 @@ use crate::parse::ast::CompoundOp;
 use crate::resolve::tree::{Body, Expr, Query, Recursion, Select, Source, SourceKind};
 use crate::value::Value;
 
-/// Rows taken to be given by a recursion that makes its rows of itself.
+/// Estimated rows of a recursion without tables in its steps.
 pub(super) const RECURSION_ROWS: f64 = 1000.0;
-/// Rows taken to be given by a module.
+/// Estimated rows of a module's table function.
 pub(super) const MODULE_ROWS: f64 = 25.0;
-/// The groups of a row where nobody knows how many values the keys have.
+/// Estimated groups per row, where the number of the keys' values is unknown.
 const GROUPED: f64 = 0.1;
-/// The share of groups taken to meet a `HAVING`: mostly the few of interest.
+/// Selectivity of a `HAVING`: mostly a few groups of interest.
 const HAVING: f64 = 0.02;
-/// Shares of texts that begin as a `LIKE` says, and of those that match another.
+/// Selectivity of a `LIKE` or `GLOB` with a constant prefix, and without one.
 const BEGINNING: f64 = 0.02;
 const MATCHING: f64 = 0.1;
 /// A join is taken to give at most so many rows for each row of its largest source.

@@ -47,7 +47,7 @@ pub(super) struct Each<'e> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum EachValues<'e> {
     List(&'e [Expr]),
-    /// A query that depends on no row of the source.
+    /// A query independent of the source's rows.
     Query(&'e Query),
 }
 

@@ -159,7 +159,7 @@ impl Compiler {
         let mut placed = vec![false; terms.len()];
         let mut constant = Vec::new();
         for (index, term) in terms.iter().enumerate() {
-            let is_fixed = sources.is_empty() || is_deterministic(term.expr);
+            let is_fixed = sources.is_empty() || term.expr.is_deterministic();
             if term.reads == 0 && term.on.is_none() && is_fixed {
                 placed[index] = true;
                 constant.push(self.code(term.expr));
@@ -692,15 +692,7 @@ fn has_plain_outputs(select: &Select) -> bool {
 fn only_reads(expr: &Expr, source: SourceId) -> bool {
     let mut only = true;
     expr.columns(&mut |of, _| only &= of == source);
-    only && !expr.runs_query() && is_deterministic(expr)
-}
-
-/// False where an expression calls a function that may give another value each time, outside of the
-/// queries within.
-pub(super) fn is_deterministic(expr: &Expr) -> bool {
-    let mut fixed = !matches!(expr, Expr::Call { function, .. } if !function.deterministic);
-    expr.parts(&mut |part| fixed &= is_deterministic(part));
-    fixed
+    only && !expr.runs_query() && expr.is_deterministic()
 }
 
 /// The conditions of a select, `WHERE` and `ON` alike.

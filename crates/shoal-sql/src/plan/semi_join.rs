@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use super::access::{Frame, KnownPaths, learned, may_be_number};
 use super::cost::{Estimates, KEYED_SETUP, SET_KEEP, SET_PROBE};
 use super::order;
-use super::select::{is_deterministic, needed, terms};
+use super::select::{needed, terms};
 use crate::plan::{Compiler, Op, Reg};
 use crate::resolve::factor::cannot_fail;
 use crate::resolve::tree::{Body, Expr, Query, Select, Source, SourceKind};
@@ -115,7 +115,7 @@ fn key_query<'e>(query: &'e Query, select: &'e Select) -> Option<KeyQuery<'e>> {
         expr.columns(&mut |source, _| *(if is_own(source) { &mut own } else { &mut around }) += 1);
         (own, around)
     };
-    let is_safe = |expr: &Expr| cannot_fail(expr) && is_deterministic(expr);
+    let is_safe = |expr: &Expr| cannot_fail(expr) && expr.is_deterministic();
     let on = select.sources.iter().flat_map(Source::on);
     if !on.clone().chain(&select.conjuncts).all(is_safe) || on.clone().any(|on| reads(on).1 > 0) {
         return None;

@@ -221,12 +221,7 @@ impl Body {
 /// Visits the selects of the queries within an expression.
 fn each_query(expr: &mut Expr, change: &mut dyn FnMut(&mut Select)) {
     expr.parts_mut(&mut |part| each_query(part, change));
-    match expr {
-        Expr::InQuery { query, .. }
-        | Expr::RowInQuery { query, .. }
-        | Expr::Exists(query)
-        | Expr::Scalar(query)
-        | Expr::ScalarColumn(query, _) => query.each_select_mut(change),
-        _ => {}
+    if let Some(query) = expr.query_mut() {
+        query.each_select_mut(change);
     }
 }

@@ -40,25 +40,30 @@ pub(super) fn mergeable(
 /// True where a query is simple enough to be merged into the query around; `may_order` allows an
 /// `ORDER BY`.
 pub(super) fn merges(query: &Query, (before, others): (usize, usize), may_order: bool) -> bool {
-    let bounded = query.limit.is_some() || query.offset.is_some();
-    let bare = !bounded && (may_order || query.order_by.is_empty());
-    let fits = match &query.body {
-        Body::Select(select) => {
-            !select.sources.is_empty()
-                && select.group_by.is_none()
-                && select.distinct.is_none()
-                && select.window_calls.is_empty()
-                && others + select.sources.len() <= JOIN_MAX
-                // A right join keeps unmatched rows of the sources of its own query alone.
-                && (before == 0 || !select.sources.iter().any(Source::keeps_right))
-                && !select.outputs.iter().any(Expr::runs_query)
-                // Outside of its query a text is no JSON any more.
-                && !select.outputs.iter().any(is_json)
-                && select.outputs.iter().all(|expr| expr.size() <= MERGED_SIZE_MAX)
-        }
-        _ => false,
+    let fits = |select: &Select| {
+        others + select.sources.len() <= JOIN_MAX
+            // A right join keeps unmatched rows of the sources of its own query alone.
+            && (before == 0 || !select.sources.iter().any(Source::keeps_right))
+            && !select.outputs.iter().any(Expr::runs_query)
+            // Outside of its query a text is no JSON any more.
+            && !select.outputs.iter().any(is_json)
+            && select.outputs.iter().all(|expr| expr.size() <= MERGED_SIZE_MAX)
     };
-    bare && fits
+    plain_select(query, may_order).is_some_and(fits)
+}
+
+/// The select of a query that gives each row of its sources meeting its conditions, and nothing
+/// else; `may_order` allows an `ORDER BY`.
+pub(super) fn plain_select(query: &Query, may_order: bool) -> Option<&Select> {
+    let Body::Select(select) = &query.body else { return None };
+    let is_bounded = query.limit.is_some() || query.offset.is_some();
+    let is_plain = !is_bounded
+        && (may_order || query.order_by.is_empty())
+        && !select.sources.is_empty()
+        && select.group_by.is_none()
+        && select.distinct.is_none()
+        && select.window_calls.is_empty();
+    is_plain.then_some(&**select)
 }
 
 /// A common table whose rows may be made once, as a query of its own.

@@ -1,17 +1,17 @@
 //! Queries that outputs run: each is run for the rows given, and for no others.
 //!
-//! A view with such outputs is a query of its own, as a merged one would run each of them for every
-//! use. Where every use is the only one, the view is merged after all ([`merge_views`]): conditions
-//! and order then reach its tables. Where some are used twice, the others are computed by the query
-//! around, of the rows that meet its conditions. Of a query that stays, the outputs nobody reads
-//! become NULL ([`drop_unread`]). Of the first rows of an order, outputs other than its keys are
-//! computed behind the bound ([`compute_late`]).
+//! A view is merged into the query around where each output running a query is read once
+//! ([`merge_views`]): conditions and order then reach the view's tables. Merged otherwise, every
+//! use would run the query again: the view stays, and outputs read once move to the query around,
+//! behind its conditions. Unread outputs of a subquery become NULL ([`drop_unread`]). The first
+//! rows of an order are found without their late outputs: queries that are no sort keys run for
+//! rows within the bound ([`compute_late`]).
 
 use rustc_hash::FxHashMap;
 
 use super::collation::Coll;
 use super::from::JOIN_MAX;
-use super::merge::{MERGED_SIZE_MAX, is_json};
+use super::merge::{MERGED_SIZE_MAX, is_json, plain_select};
 use super::tree::{
     Body, Expr, IndexHint, Key, OrderKey, OutputColumn, Query, Select, Source, SourceId, SourceKind,
 };
@@ -30,8 +30,8 @@ pub(crate) fn merge_views(query: &mut Query) {
     });
 }
 
-/// Makes the outputs nobody reads of queries in a `FROM` NULL, and leaves out windows made for
-/// those alone.
+/// Makes unread outputs of subqueries in a `FROM` NULL, and leaves out the windows only unread
+/// outputs used.
 pub(crate) fn drop_unread(query: &mut Query) {
     each_query(query, &mut |query| {
         let Query { body, order_by, .. } = query;
@@ -49,13 +49,12 @@ pub(crate) fn drop_unread(query: &mut Query) {
     });
 }
 
-/// Computes outputs that run queries behind the bound of a query's first rows.
-pub(crate) fn compute_late(query: &mut Query) {
-    let mut free = Free::of(query);
+/// Moves late outputs behind `ORDER BY ... LIMIT`: outputs running queries, sort keys excepted.
+pub(crate) fn compute_late(query: &mut Query, free: &mut Free) {
     each_query(query, &mut |query| {
         if let Some(late) = late_outputs(query) {
             let whole = std::mem::replace(query, empty());
-            *query = computed_late(whole, &late, &mut free);
+            *query = computed_late(whole, &late, free);
         }
     });
 }
@@ -88,46 +87,42 @@ fn each_of_body(body: &mut Body, change: &mut dyn FnMut(&mut Query)) {
     }
 }
 
-/// How often each column of a source is read, by the expressions of a select and within the queries
-/// of those.
-struct Reads {
-    counts: FxHashMap<usize, usize>,
-    inside: FxHashMap<usize, usize>,
-}
+/// How often the expressions of a select and its order read each column of a source. A read within
+/// a query of an expression, run for several rows perhaps, counts more than once.
+struct Reads(FxHashMap<usize, usize>);
 
 impl Reads {
     fn of(select: &Select, order_by: &[OrderKey], source: SourceId) -> Reads {
-        let mut reads = Reads { counts: FxHashMap::default(), inside: FxHashMap::default() };
+        let mut counts = FxHashMap::default();
+        let mut count = |expr: &Expr| {
+            if let Expr::Column { source: of, column } = expr
+                && *of == source
+            {
+                *counts.entry(*column).or_default() += 1;
+            }
+        };
         let mut see = |expr: &Expr| {
-            let count = |counts: &mut FxHashMap<usize, usize>, expr: &Expr| match expr {
-                Expr::Column { source: of, column } if *of == source => {
-                    *counts.entry(*column).or_default() += 1;
-                }
-                _ => {}
-            };
-            count(&mut reads.counts, expr);
+            count(expr);
             if let Some(query) = expr.query() {
-                query.walk(&mut |part| count(&mut reads.inside, part));
+                query.walk(&mut count);
             }
         };
         select.walk(&mut see);
         order_by.iter().for_each(|key| key.walk(&mut see));
-        reads
+        Reads(counts)
     }
 
-    /// True of a column read at most once, and by no query.
+    /// True of a column read at most once, and by no query of an expression.
     fn is_single(&self, column: usize) -> bool {
-        self.counts.get(&column).is_none_or(|count| *count <= 1)
-            && !self.inside.contains_key(&column)
+        self.0.get(&column).is_none_or(|count| *count <= 1)
     }
 
     fn is_read(&self, column: usize) -> bool {
-        self.counts.contains_key(&column)
+        self.0.contains_key(&column)
     }
 }
 
-/// The view that is the one source of a select, where the view gives each row of its tables that
-/// meets its conditions, and has outputs that run queries.
+/// The view a select reads alone: a plain select with outputs running queries.
 fn plain_view(select: &Select) -> Option<(SourceId, &Select)> {
     let [
         Source {
@@ -137,28 +132,24 @@ fn plain_view(select: &Select) -> Option<(SourceId, &Select)> {
     else {
         return None;
     };
-    let is_bare = query.limit.is_none() && query.offset.is_none() && query.order_by.is_empty();
-    let Body::Select(view) = &query.body else { return None };
-    let is_plain = view.group_by.is_none()
-        && view.distinct.is_none()
-        && view.window_calls.is_empty()
-        && !view.sources.is_empty()
+    let view = plain_select(query, false)?;
+    // Groups and partitions are recognised in the outputs by the form of their keys.
+    let is_flat = select.group_by.is_none() && select.window_calls.is_empty();
+    let fits = is_flat
+        && *index_hint == IndexHint::Any
         && view.sources.len() <= JOIN_MAX
         && !view.sources.iter().any(|source| source.guarded)
-        && *index_hint == IndexHint::Any;
-    // What a group or a partition is made of is compared with the outputs by form.
-    let is_flat = select.group_by.is_none() && select.window_calls.is_empty();
-    let fits = is_bare && is_plain && is_flat && view.outputs.iter().any(Expr::runs_query);
-    fits.then_some((*id, &**view))
+        && view.outputs.iter().any(Expr::runs_query);
+    fits.then_some((*id, view))
 }
 
-/// Merges the one source of a select, where it is such a view; true where one was merged.
+/// Merges a [`plain_view`] into the select reading the view; true where a view was merged.
 fn merge_view(select: &mut Select, order_by: &mut [OrderKey]) -> bool {
     let Some((source, view)) = plain_view(select) else { return false };
     let reads = Reads::of(select, order_by, source);
     let merges = |(column, output): (usize, &Expr)| {
         let is_small = !output.runs_query() && output.size() <= MERGED_SIZE_MAX;
-        !is_json(output) && (reads.is_single(column) || is_small && is_fixed(output))
+        !is_json(output) && (reads.is_single(column) || is_small && output.is_deterministic())
     };
     if !view.outputs.iter().enumerate().all(merges) {
         return false;
@@ -183,8 +174,8 @@ fn merge_view(select: &mut Select, order_by: &mut [OrderKey]) -> bool {
     true
 }
 
-/// Makes outputs of a select of the outputs of its view that run queries and are read there alone;
-/// the view gives the columns they read.
+/// Moves outputs running queries from a [`plain_view`] to the outputs of the select around, where
+/// each is read once; the view gives the columns read by the moved outputs.
 fn raise_outputs(select: &mut Select, order_by: &[OrderKey]) {
     let Some((source, view)) = plain_view(select) else { return };
     let reads = Reads::of(select, order_by, source);
@@ -228,17 +219,7 @@ fn raise_outputs(select: &mut Select, order_by: &[OrderKey]) {
     }
 }
 
-/// True where an expression has the same value whenever evaluated for a row.
-fn is_fixed(expr: &Expr) -> bool {
-    let mut fixed = match expr {
-        Expr::Call { function, .. } => function.deterministic,
-        _ => true,
-    };
-    expr.parts(&mut |part| fixed &= is_fixed(part));
-    fixed
-}
-
-/// True where an output may be left out without a change of the rows.
+/// True where the number of a body's rows does not depend on its outputs.
 fn drops(body: &Body) -> bool {
     match body {
         Body::Select(select) => select.distinct.is_none(),
@@ -275,8 +256,8 @@ fn drop_outputs(body: &mut Body, reads: &Reads) {
     }
 }
 
-/// For each output of the first rows in an order: true where the output runs a query and is no key.
-/// `None` for a query without such outputs.
+/// One flag for each output of a query with `ORDER BY ... LIMIT`: true for a late output, running
+/// a query and no sort key. `None` for a query without late outputs.
 fn late_outputs(query: &Query) -> Option<Vec<bool>> {
     let Body::Select(select) = &query.body else { return None };
     let is_ordered = !query.order_by.is_empty() && query.limit.is_some();
@@ -294,8 +275,8 @@ fn late_outputs(query: &Query) -> Option<Vec<bool>> {
     late.contains(&true).then_some(late)
 }
 
-/// A query of the first rows with the columns that its late outputs read, below a query that
-/// computes the late outputs.
+/// Splits a query in two: the inner one finds the first rows, with the columns read by late
+/// outputs; the outer one computes the late outputs.
 fn computed_late(query: Query, late: &[bool], free: &mut Free) -> Query {
     let Query { body, columns, as_expression, mut order_by, limit, offset, correlated } = query;
     let Body::Select(mut select) = body else { unreachable!("late outputs are of a select") };
@@ -353,18 +334,8 @@ fn computed_late(query: Query, late: &[bool], free: &mut Free) -> Query {
         Some(column) => Expr::Column { source, column },
         None => late_exprs.next().expect("an output is late or has a place"),
     });
-    let select = Select {
-        id: outer,
-        outputs: outputs.collect(),
-        sources: vec![Source::new(source, SourceKind::Query(Box::new(first)), "first".to_owned())],
-        conjuncts: Vec::new(),
-        group_by: None,
-        aggregates: Vec::new(),
-        having: None,
-        windows: Vec::new(),
-        window_calls: Vec::new(),
-        distinct: None,
-    };
+    let first = Source::new(source, SourceKind::Query(Box::new(first)), "first".to_owned());
+    let select = Select::of_source(outer, first, outputs.collect());
     let body = Body::Select(Box::new(select));
     let (order_by, limit, offset) = (Vec::new(), None, None);
     Query { body, columns, as_expression, order_by, limit, offset, correlated }

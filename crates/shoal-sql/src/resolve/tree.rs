@@ -141,6 +141,24 @@ pub(crate) struct SourceJoin {
     pub(crate) keeps_right: bool,
 }
 
+impl Select {
+    /// The rows of one source, without conditions.
+    pub(super) fn of_source(id: SelectId, source: Source, outputs: Vec<Expr>) -> Select {
+        Select {
+            id,
+            sources: vec![source],
+            outputs,
+            conjuncts: Vec::new(),
+            group_by: None,
+            aggregates: Vec::new(),
+            having: None,
+            windows: Vec::new(),
+            window_calls: Vec::new(),
+            distinct: None,
+        }
+    }
+}
+
 impl Source {
     /// A source of an inner join: any index may be used, and no row is hidden.
     pub(crate) fn new(id: SourceId, kind: SourceKind, name: String) -> Source {
@@ -275,15 +293,6 @@ pub(crate) enum FrameBound {
     CurrentRow,
     Following(Expr),
     UnboundedFollowing,
-}
-
-impl FrameBound {
-    pub(crate) fn distance(&self) -> Option<&Expr> {
-        match self {
-            FrameBound::Preceding(expr) | FrameBound::Following(expr) => Some(expr),
-            _ => None,
-        }
-    }
 }
 
 /// A call with `OVER`.

@@ -11,20 +11,20 @@ use crate::schema::{IndexSource, Table};
 use crate::value::{Affinity, CompareOp, Comparison};
 
 /// Makes joins of the `IN`s of a query, and of all queries in its `FROM`s.
-pub(crate) fn unnest(query: &mut Query) {
-    let mut free = Free::of(query);
+pub(crate) fn unnest(query: &mut Query, free: &mut Free) {
     free.body(&mut query.body);
 }
 
 /// The first free numbers of selects and of sources of the statement.
 #[derive(Default)]
-pub(super) struct Free {
+pub(crate) struct Free {
     pub(super) select: SelectId,
     pub(super) source: SourceId,
 }
 
 impl Free {
-    pub(super) fn of(query: &Query) -> Free {
+    /// The numbers free in a statement's query.
+    pub(crate) fn of(query: &Query) -> Free {
         let mut free = Free::default();
         query.each_select(&mut |select| {
             free.select = free.select.max(select.id + 1);
@@ -105,18 +105,10 @@ impl Free {
                 Some(affinity) => Expr::Stored { expr: Box::new(expr), affinity: *affinity },
             }
         });
-        let different = Select {
-            id: self.select,
-            outputs: outputs.collect(),
-            distinct: Some(rules.iter().map(|(_, collation)| *collation).collect()),
-            conjuncts: Vec::new(),
-            group_by: None,
-            aggregates: Vec::new(),
-            having: None,
-            windows: Vec::new(),
-            window_calls: Vec::new(),
-            sources: vec![Source::new(inner, SourceKind::Query(query), "list".to_owned())],
-        };
+        let source = Source::new(inner, SourceKind::Query(query), "list".to_owned());
+        let distinct = Some(rules.iter().map(|(_, collation)| *collation).collect());
+        let different =
+            Select { distinct, ..Select::of_source(self.select, source, outputs.collect()) };
         self.select += 1;
         let different = Query {
             columns,

@@ -62,6 +62,76 @@ macro_rules! each_part {
     };
 }
 
+/// Calls `$walk` with `$see` on every expression of the windows of the select `$select`; the other
+/// arguments are those of [`each_part`].
+macro_rules! walk_windows {
+    ($select:expr, $see:expr, $walk:ident, $iter:ident $(, $mut:tt)?) => {
+        for window in $select.windows.$iter() {
+            window.partition_by.$iter().for_each(|(expr, _)| expr.$walk($see));
+            window.order_by.$iter().for_each(|key| key.$walk($see));
+            for bound in [&$($mut)? window.frame.start, &$($mut)? window.frame.end] {
+                if let FrameBound::Preceding(expr) | FrameBound::Following(expr) = bound {
+                    expr.$walk($see);
+                }
+            }
+        }
+        for call in $select.window_calls.$iter() {
+            call.arguments.$iter().for_each(|expr| expr.$walk($see));
+            call.filter.$iter().for_each(|filter| filter.$walk($see));
+        }
+    };
+}
+
+/// The same for every expression of the select.
+macro_rules! walk_select {
+    ($select:expr, $see:expr, $walk:ident, $iter:ident $(, $mut:tt)?) => {
+        for source in $select.sources.$iter() {
+            match &$($mut)? source.kind {
+                SourceKind::Query(query) => query.$walk($see),
+                SourceKind::Module { arguments, .. } => {
+                    arguments.$iter().flatten().for_each(|expr| expr.$walk($see));
+                }
+                SourceKind::Virtual(source) => {
+                    source.arguments.$iter().flatten().for_each(|expr| expr.$walk($see));
+                }
+                SourceKind::Table(_) | SourceKind::Taken(_) => {}
+            }
+            if let Some(join) = &$($mut)? source.join {
+                join.on.$iter().for_each(|expr| expr.$walk($see));
+            }
+        }
+        $select.conjuncts.$iter().for_each(|expr| expr.$walk($see));
+        $select.group_by.$iter().flatten().for_each(|(expr, _)| expr.$walk($see));
+        for aggregate in $select.aggregates.$iter() {
+            aggregate.arguments.$iter().for_each(|expr| expr.$walk($see));
+            aggregate.filter.$iter().for_each(|filter| filter.$walk($see));
+            aggregate.order_by.$iter().for_each(|key| key.$walk($see));
+        }
+        $select.having.$iter().for_each(|having| having.$walk($see));
+        walk_windows!($select, $see, $walk, $iter $(, $mut)?);
+        $select.outputs.$iter().for_each(|expr| expr.$walk($see));
+    };
+}
+
+/// The same for every expression of the body `$body`.
+macro_rules! walk_body {
+    ($body:expr, $see:expr, $walk:ident, $iter:ident) => {
+        match $body {
+            Body::Values(rows) => rows.$iter().flatten().for_each(|expr| expr.$walk($see)),
+            Body::Compound { first, rest, .. } => {
+                first.$walk($see);
+                rest.$iter().for_each(|(_, body)| body.$walk($see));
+            }
+            Body::Shared(shared) => shared.query.$walk($see),
+            Body::Recursive(recursion) => {
+                recursion.first.$walk($see);
+                recursion.steps.$iter().for_each(|body| body.$walk($see));
+            }
+            Body::Select(select) => select.$walk($see),
+        }
+    };
+}
+
 impl Expr {
     /// Calls `see` for every direct part of the expression, queries excepted.
     pub(crate) fn parts<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
@@ -121,8 +191,16 @@ impl Expr {
         }
     }
 
+    /// True where the expression has the same value whenever evaluated for a row; its queries are
+    /// not looked at.
+    pub(crate) fn is_deterministic(&self) -> bool {
+        let mut fixed = !matches!(self, Expr::Call { function, .. } if !function.deterministic);
+        self.parts(&mut |part| fixed &= part.is_deterministic());
+        fixed
+    }
+
     /// The query run by the expression itself.
-    fn query_mut(&mut self) -> Option<&mut Query> {
+    pub(super) fn query_mut(&mut self) -> Option<&mut Query> {
         match self {
             Expr::InQuery { query, .. }
             | Expr::RowInQuery { query, .. }
@@ -214,19 +292,7 @@ impl OrderKey {
 
 impl Body {
     fn walk_mut(&mut self, change: &mut dyn FnMut(&mut Expr)) {
-        match self {
-            Body::Values(rows) => rows.iter_mut().flatten().for_each(|expr| expr.walk_mut(change)),
-            Body::Compound { first, rest, .. } => {
-                first.walk_mut(change);
-                rest.iter_mut().for_each(|(_, body)| body.walk_mut(change));
-            }
-            Body::Shared(shared) => shared.query.walk_mut(change),
-            Body::Recursive(recursion) => {
-                recursion.first.walk_mut(change);
-                recursion.steps.iter_mut().for_each(|body| body.walk_mut(change));
-            }
-            Body::Select(select) => select.walk_mut(change),
-        }
+        walk_body!(self, change, walk_mut, iter_mut);
     }
 
     /// The selects of the sources, queries within expressions left out.
@@ -254,117 +320,23 @@ impl Body {
     }
 
     fn walk<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
-        match self {
-            Body::Values(rows) => rows.iter().flatten().for_each(|expr| expr.walk(see)),
-            Body::Compound { first, rest, .. } => {
-                first.walk(see);
-                rest.iter().for_each(|(_, body)| body.walk(see));
-            }
-            Body::Shared(shared) => shared.query.walk(see),
-            Body::Recursive(recursion) => {
-                recursion.first.walk(see);
-                recursion.steps.iter().for_each(|body| body.walk(see));
-            }
-            Body::Select(select) => select.walk(see),
-        }
+        walk_body!(self, see, walk, iter);
     }
 }
 
 impl Select {
     /// Calls `see` for every expression of the select and every part of one.
     pub(crate) fn walk<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
-        for source in &self.sources {
-            match &source.kind {
-                SourceKind::Query(query) => query.walk(see),
-                SourceKind::Module { arguments, .. } => {
-                    arguments.iter().flatten().for_each(|expr| expr.walk(see));
-                }
-                SourceKind::Virtual(source) => {
-                    source.arguments.iter().flatten().for_each(|expr| expr.walk(see));
-                }
-                SourceKind::Table(_) | SourceKind::Taken(_) => {}
-            }
-            source.on().iter().for_each(|expr| expr.walk(see));
-        }
-        self.conjuncts.iter().for_each(|expr| expr.walk(see));
-        for (expr, _) in self.group_by.iter().flatten() {
-            expr.walk(see);
-        }
-        for aggregate in &self.aggregates {
-            aggregate.arguments.iter().for_each(|expr| expr.walk(see));
-            if let Some(filter) = &aggregate.filter {
-                filter.walk(see);
-            }
-            aggregate.order_by.iter().for_each(|key| key.walk(see));
-        }
-        if let Some(having) = &self.having {
-            having.walk(see);
-        }
-        self.walk_windows(see);
-        self.outputs.iter().for_each(|expr| expr.walk(see));
+        walk_select!(self, see, walk, iter);
     }
 
     /// Calls `see` for every expression of the windows.
     pub(crate) fn walk_windows<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
-        for window in &self.windows {
-            window.partition_by.iter().for_each(|(expr, _)| expr.walk(see));
-            window.order_by.iter().for_each(|key| key.walk(see));
-            for bound in [&window.frame.start, &window.frame.end] {
-                if let Some(expr) = bound.distance() {
-                    expr.walk(see);
-                }
-            }
-        }
-        for call in &self.window_calls {
-            call.arguments.iter().for_each(|expr| expr.walk(see));
-            if let Some(filter) = &call.filter {
-                filter.walk(see);
-            }
-        }
+        walk_windows!(self, see, walk, iter);
     }
-}
 
-impl Select {
     /// Calls `change` for every expression of the select and every part of one, parts first.
     pub(crate) fn walk_mut(&mut self, change: &mut dyn FnMut(&mut Expr)) {
-        for source in &mut self.sources {
-            match &mut source.kind {
-                SourceKind::Query(query) => query.walk_mut(change),
-                SourceKind::Module { arguments, .. } => {
-                    arguments.iter_mut().flatten().for_each(|expr| expr.walk_mut(change));
-                }
-                SourceKind::Virtual(source) => {
-                    let arguments = source.arguments.iter_mut().flatten();
-                    arguments.for_each(|expr| expr.walk_mut(change));
-                }
-                SourceKind::Table(_) | SourceKind::Taken(_) => {}
-            }
-            let on = source.join.iter_mut().flat_map(|join| &mut join.on);
-            on.for_each(|expr| expr.walk_mut(change));
-        }
-        self.conjuncts.iter_mut().for_each(|expr| expr.walk_mut(change));
-        for (expr, _) in self.group_by.iter_mut().flatten() {
-            expr.walk_mut(change);
-        }
-        for aggregate in &mut self.aggregates {
-            aggregate.arguments.iter_mut().for_each(|expr| expr.walk_mut(change));
-            aggregate.filter.iter_mut().for_each(|filter| filter.walk_mut(change));
-            aggregate.order_by.iter_mut().for_each(|key| key.walk_mut(change));
-        }
-        self.having.iter_mut().for_each(|having| having.walk_mut(change));
-        for window in &mut self.windows {
-            window.partition_by.iter_mut().for_each(|(expr, _)| expr.walk_mut(change));
-            window.order_by.iter_mut().for_each(|key| key.walk_mut(change));
-            for bound in [&mut window.frame.start, &mut window.frame.end] {
-                if let FrameBound::Preceding(expr) | FrameBound::Following(expr) = bound {
-                    expr.walk_mut(change);
-                }
-            }
-        }
-        for call in &mut self.window_calls {
-            call.arguments.iter_mut().for_each(|expr| expr.walk_mut(change));
-            call.filter.iter_mut().for_each(|filter| filter.walk_mut(change));
-        }
-        self.outputs.iter_mut().for_each(|expr| expr.walk_mut(change));
+        walk_select!(self, change, walk_mut, iter_mut, mut);
     }
 }

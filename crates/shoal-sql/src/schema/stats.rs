@@ -494,7 +494,7 @@ struct Changes<'o> {
 }
 
 impl Changes<'_> {
-    /// The first columns of an entry's key that lie on its page.
+    /// The first columns of an entry's key, without parts on overflow pages.
     fn key<'p>(&self, leaf: &Page<'p>, cell: usize) -> Option<Vec<ValueRef<'p>>> {
         let payload = leaf.index(cell).ok()?.payload.local;
         let values = Record::new(payload).ok()?.values();

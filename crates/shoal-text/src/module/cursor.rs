@@ -15,7 +15,7 @@ use crate::storage::Storage;
 /// Rows by rank that are found first; more, once these are used up.
 const FIRST_RANKED: usize = 64;
 
-/// Rows of a query that are read at once: the second to the ninth, and at most.
+/// Rows of a query read ahead at once: at first, and at most.
 const AHEAD_MIN: usize = 8;
 const AHEAD_MAX: usize = 512;
 
@@ -272,7 +272,7 @@ impl VirtualCursor for TextCursor {
             self.search = Some(search);
             read?;
             self.ahead = rows.into();
-            // The first row is read alone: it tells what is asked of rows.
+            // The first row is read alone: functions called for the row end reading ahead.
             self.ahead_next = match count {
                 0 if after.is_some() => 0,
                 0 => AHEAD_MIN,
