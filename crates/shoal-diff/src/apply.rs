@@ -9,8 +9,10 @@ use crate::concat::{Record, borrowed, owned};
 use crate::rebase::push_note;
 use crate::sink::Counts;
 
+mod gathered;
 mod target;
 
+use gathered::Gathered;
 pub(crate) use target::{Done, Target};
 
 /// The ways a change may not fit.
@@ -133,6 +135,9 @@ pub(crate) fn run(connection: &mut Connection, sql: &str) -> Result<(), SqlError
     Ok(())
 }
 
+/// Fewer changes are made one by one.
+const MANY_MIN: usize = 8;
+
 struct Applying<'a> {
     connection: &'a mut Connection,
     handler: &'a mut dyn FnMut(&Conflict<'_>) -> Answer,
@@ -156,6 +161,7 @@ impl Applying<'_> {
         let mut target: Option<Target> = None;
         let mut head = Head::default();
         let mut delayed = Vec::new();
+        let mut gathered = Gathered::default();
         let mut form = Form::Changeset;
         let mut next = reader.next()?;
         while let Some(change) = next {
@@ -169,50 +175,118 @@ impl Applying<'_> {
                 next = reader.next()?;
                 continue;
             };
-            if change.op == Op::Insert && target.takes_rows {
-                next = self.insert_rows(target, &mut reader)?;
-                let Some(change) = &next else { break };
-                if change.op != Op::Insert || *change.head != head {
-                    continue;
-                }
+            if target.takes_many {
+                gathered.clear();
+                let fault = gathered.take(&mut reader);
+                self.many(target, &gathered, &mut delayed)?;
+                next = match fault? {
+                    true => Some(reader.again()),
+                    false => None,
+                };
+                continue;
             }
-            let change = reader.again();
-            if !self.one(target, &change, true)? {
-                delayed.push(Delayed {
-                    op: change.op,
-                    indirect: change.indirect,
-                    old: owned(change.old),
-                    new: owned(change.new),
-                });
-            }
+            self.one_or_later(target, &reader.again(), &mut delayed)?;
             next = reader.next()?;
         }
         self.finish_table(target.as_mut(), &head, form, &mut delayed)
     }
 
-    /// Inserts the reader's row and those behind it by a writer of rows, up to the first change
-    /// other than an insertion into the table, or refused by a constraint: gives this change.
-    fn insert_rows<'r, 'a>(
+    /// Makes changes of one table together; those that do not fit one by one, in their order: the
+    /// fate of a change depends on the row of its key alone.
+    fn many(
+        &mut self,
+        target: &mut Target,
+        gathered: &Gathered<'_>,
+        delayed: &mut Vec<Delayed>,
+    ) -> Result<(), Error> {
+        let mut start = 0;
+        while start < gathered.len() {
+            let edited = match gathered.len() - start {
+                0..MANY_MIN => None,
+                _ => self.connection.edit_rows(&target.name, &gathered.edits(start))?,
+            };
+            let (dealt, left) = match edited {
+                Some(edited) => (edited.dealt, edited.left),
+                None => (gathered.len() - start, (0..gathered.len() - start).collect()),
+            };
+            let mut is_left = left.iter().peekable();
+            for number in 0..dealt {
+                if is_left.next_if_eq(&&number).is_none() {
+                    self.applied.counts.count(gathered.op(start + number));
+                }
+            }
+            let left: Vec<usize> = left.into_iter().map(|number| start + number).collect();
+            self.each(target, gathered, &left, delayed)?;
+            start += dealt;
+        }
+        Ok(())
+    }
+
+    /// Applies changes one by one.
+    fn each(
+        &mut self,
+        target: &mut Target,
+        gathered: &Gathered<'_>,
+        mut numbers: &[usize],
+        delayed: &mut Vec<Delayed>,
+    ) -> Result<(), Error> {
+        let head = target.head.clone();
+        while let [number, rest @ ..] = numbers {
+            let is_insert = |number: &usize| gathered.op(*number) == Op::Insert;
+            if target.takes_rows
+                && numbers.len() >= MANY_MIN
+                && numbers[..MANY_MIN].iter().all(is_insert)
+            {
+                let done = self.insert_rows(target, gathered, numbers)?;
+                numbers = &numbers[done..];
+                if done > 0 {
+                    continue;
+                }
+            }
+            self.one_or_later(target, &gathered.change(*number, &head), delayed)?;
+            numbers = rest;
+        }
+        Ok(())
+    }
+
+    /// Applies a change, or puts it off.
+    fn one_or_later(
+        &mut self,
+        target: &mut Target,
+        change: &Change<'_, '_>,
+        delayed: &mut Vec<Delayed>,
+    ) -> Result<(), Error> {
+        if !self.one(target, change, true)? {
+            delayed.push(Delayed {
+                op: change.op,
+                indirect: change.indirect,
+                old: owned(change.old),
+                new: owned(change.new),
+            });
+        }
+        Ok(())
+    }
+
+    /// Inserts rows by a writer of rows, up to the first change other than an insertion, or refused
+    /// by a constraint: gives the number of rows before.
+    fn insert_rows(
         &mut self,
         target: &Target,
-        reader: &'r mut Reader<'a>,
-    ) -> Result<Option<Change<'r, 'a>>, Error> {
+        gathered: &Gathered<'_>,
+        numbers: &[usize],
+    ) -> Result<usize, Error> {
         let mut writer = self.connection.table_writer(&target.name)?;
         let mut row = Vec::new();
-        loop {
-            let change = reader.again();
+        for (done, number) in numbers.iter().enumerate() {
+            let change = gathered.change(*number, &target.head);
             row.clear();
             row.extend((0..change.new.len()).map(|column| told(change.new, column)));
-            let is_ours = change.op == Op::Insert && *change.head == target.head;
-            if !is_ours || target::is_refused(writer.insert(&row))? {
-                break;
+            if change.op != Op::Insert || target::is_refused(writer.insert(&row))? {
+                return Ok(done);
             }
             self.applied.counts.count(Op::Insert);
-            if reader.next()?.is_none() {
-                return Ok(None);
-            }
         }
-        Ok(Some(reader.again()))
+        Ok(numbers.len())
     }
 
     /// The table of a head; `None`, with a note of the reason, where no table is like the head's.

@@ -120,6 +120,8 @@ pub struct Reader<'a> {
     new: Vec<Option<ValueRef<'a>>>,
     /// The last change's operation and its indirect flag.
     last: (Op, bool),
+    /// How many times the head changed.
+    heads: usize,
     /// True for the notes of a rebase: their insertions may lack values outside of the key.
     has_gaps: bool,
 }
@@ -129,7 +131,7 @@ impl<'a> Reader<'a> {
     pub fn new(bytes: &'a [u8]) -> Reader<'a> {
         let (head, old, new) = (Head::default(), Vec::new(), Vec::new());
         let last = (Op::Insert, false);
-        Reader { bytes, at: 0, form: None, head, old, new, last, has_gaps: false }
+        Reader { bytes, at: 0, form: None, head, old, new, last, heads: 0, has_gaps: false }
     }
 
     /// A reader of the notes about conflicts, read by a rebase.
@@ -200,6 +202,11 @@ impl<'a> Reader<'a> {
         Change { head, form, op: *op, indirect: *indirect, old, new }
     }
 
+    /// A number that changes with the table.
+    pub(crate) fn table_number(&self) -> usize {
+        self.heads
+    }
+
     fn read_head(&mut self, form: Form, start: usize) -> Result<(), Error> {
         if self.form.is_some_and(|known| known != form) {
             return Err(corrupt("table", "is of a patchset inside a changeset", start));
@@ -221,7 +228,11 @@ impl<'a> Reader<'a> {
         let Ok(table) = std::str::from_utf8(&rest[..end]) else {
             return Err(corrupt("table", "has a name outside UTF-8", self.at));
         };
-        self.head = Head { table: table.to_owned(), keys };
+        let head = Head { table: table.to_owned(), keys };
+        if head != self.head {
+            self.head = head;
+            self.heads += 1;
+        }
         self.at += end + 1;
         Ok(())
     }

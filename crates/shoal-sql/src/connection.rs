@@ -831,12 +831,18 @@ impl Connection {
     pub fn table_writer(&mut self, table: &str) -> Result<TableWriter<'_>, Error> {
         self.begin_without_sql("a table writer needs an open transaction")?;
         self.refuse_temporary_triggers(table)?;
+        let running = self.running_without_sql()?;
+        TableWriter::new(running, table)
+    }
+
+    /// What writing into `main` without SQL works with; behind [`Connection::begin_without_sql`].
+    fn running_without_sql(&mut self) -> Result<write::Running<'_>, Error> {
         let transaction = self.transaction.as_mut().expect("writing begins in a transaction");
         let session = self.environment.session(self.counts, &self.control, &self.store);
         let session = self.session.insert(session);
         let schema = main_schema(&self.schemas)?;
         let (home, main, attached) = (MAIN, None, &[] as &[_]);
-        let running = write::Running {
+        Ok(write::Running {
             home,
             transaction,
             others: &mut [],
@@ -850,8 +856,7 @@ impl Connection {
             keeper: None,
             writers: &mut self.virtual_writers,
             flushes: false,
-        };
-        TableWriter::new(running, table)
+        })
     }
 
     /// Attaches or detaches what the statement's expressions say.

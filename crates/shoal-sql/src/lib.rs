@@ -77,4 +77,4 @@ pub use table_function::{TableFunction, TableFunctionRows};
 pub use top_k::Scored;
 pub use typed::{Decimal, Guid, NotTyped};
 pub use value::{Affinity, Collation, Value, ValueRef, real_to_text, real_to_text_15};
-pub use write::{BulkLoader, RowEncoder, TableWriter};
+pub use write::{BulkLoader, Edited, RowEdit, RowEncoder, TableWriter};

@@ -31,6 +31,8 @@ pub(crate) struct Target {
     /// True where rows may be inserted without SQL: the table's key is the rowid, the head has all
     /// columns, and no trigger sees them.
     pub(crate) takes_rows: bool,
+    /// True where changes may be made together: the head has all columns of a table with a key.
+    pub(crate) takes_many: bool,
     insert: Option<Statement>,
     select: Option<Statement>,
     /// By key alone, and with every value compared.
@@ -77,6 +79,7 @@ impl Target {
             table: quoted(&name),
             name,
             takes_rows,
+            takes_many: has_all && shape.identity != Identity::Rowid,
             columns: shape.columns.iter().map(|name| quoted(name)).collect(),
             head: head.clone(),
             insert: None,

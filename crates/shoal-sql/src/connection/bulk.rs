@@ -3,7 +3,7 @@
 use super::{Connection, main_schema};
 use crate::Error;
 use crate::session::Session;
-use crate::write::BulkLoader;
+use crate::write::{self, BulkLoader, Edited, RowEdit};
 
 impl Connection {
     /// Opens an empty table for being filled with rows in the order of their rowids, within the
@@ -23,5 +23,30 @@ impl Connection {
             return Err(Error::Unsupported { what, offset: None });
         }
         BulkLoader::new(main_schema(&self.schemas)?, transaction, session, table)
+    }
+
+    /// Makes changes of a table's rows known by their primary key together, within the open
+    /// transaction. Left to the caller is each that does not fit its row, and each that only SQL
+    /// can make; `None` where all are: a table with checks, foreign keys, triggers or generated
+    /// columns among others, two changes of one row, hooks that want to see rows.
+    ///
+    /// The outcome is that of all changes made one by one, if those left are made next, in their
+    /// order.
+    ///
+    /// Cost: a descent for the changes of each leaf.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] outside a transaction; the store's, after which the transaction has to be
+    /// rolled back.
+    pub fn edit_rows(
+        &mut self,
+        table: &str,
+        edits: &[RowEdit<'_>],
+    ) -> Result<Option<Edited>, Error> {
+        self.begin_without_sql("changing rows needs an open transaction")?;
+        if self.refuse_temporary_triggers(table).is_err() {
+            return Ok(None);
+        }
+        write::edit_rows(self.running_without_sql()?, table, edits)
     }
 }

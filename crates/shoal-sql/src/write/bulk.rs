@@ -20,7 +20,7 @@ use crate::keep::RowValues;
 pub(super) const ROWS_MIN: usize = 2;
 
 /// Columns of most tables: a row's values are then few bytes to clear and to copy.
-const FEW: usize = 8;
+pub(super) const FEW: usize = 8;
 
 /// Fewer waiting entries are mostly on leaves of their own, and are put and removed one by one.
 const TOGETHER_MIN: usize = 200;
@@ -89,8 +89,8 @@ impl<'r> OrderedRows<'r> {
         let mut ordered = OrderedRows { rows, order: None, rowids: Vec::new(), key };
         let side = |a: usize, b: usize| {
             let (mut left, mut right) = ([ValueRef::Null; KEY_MAX], [ValueRef::Null; KEY_MAX]);
-            ordered.load_key(rows.row(a), &mut left);
-            ordered.load_key(rows.row(b), &mut right);
+            ordered.load(rows.row(a), &mut left);
+            ordered.load(rows.row(b), &mut right);
             let (left, right) = (left.into_iter(), right.into_iter());
             compare(&keyed.order, left.take(keyed.width), right)
         };
@@ -103,7 +103,7 @@ impl<'r> OrderedRows<'r> {
         Some(ordered).filter(|_| sorts)
     }
 
-    fn load_key<'v>(&self, row: RowValues<'v>, columns: &mut KeyColumns<'v>) {
+    fn load<'v>(&self, row: RowValues<'v>, columns: &mut KeyColumns<'v>) {
         for (at, value) in row.enumerate() {
             for (column, _) in columns.iter_mut().zip(&self.key).filter(|(_, key)| **key == at) {
                 *column = value;
@@ -123,6 +123,31 @@ impl<'r> OrderedRows<'r> {
 
     pub(super) fn rowid(&self, place: usize) -> i64 {
         self.rowids.get(place).copied().unwrap_or(0)
+    }
+}
+
+/// Rows in the order of their table.
+pub(super) trait Ordered<'r> {
+    /// The rowids in order; none in a table without rowid.
+    fn rowids(&self) -> &[i64];
+
+    fn len(&self) -> usize;
+
+    /// Puts the key of the row at a place into the columns, in a table without rowid.
+    fn load_key(&self, place: usize, columns: &mut KeyColumns<'r>);
+}
+
+impl<'r> Ordered<'r> for OrderedRows<'r> {
+    fn rowids(&self) -> &[i64] {
+        &self.rowids
+    }
+
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn load_key(&self, place: usize, columns: &mut KeyColumns<'r>) {
+        self.load(self.row(place), columns);
     }
 }
 
@@ -375,10 +400,39 @@ impl<'b> Bulk<'b> {
         }
     }
 
-    fn step<'r>(
+    /// Notes a change of a row, and its entries before and after.
+    pub(super) fn note(
+        &mut self,
+        before: Option<&[ValueRef<'_>]>,
+        after: Option<&[ValueRef<'_>]>,
+        rowid: i64,
+        format: u32,
+    ) {
+        self.changes += 1;
+        for (index, waiting) in self.table.indexes().iter().zip(&mut self.waiting) {
+            if let (Some(before), Some(after)) = (before, after)
+                && !index.differs(before, after)
+            {
+                continue;
+            }
+            if let Some(before) = before {
+                waiting.removed.push(index, before, rowid, format);
+            }
+            if let Some(after) = after {
+                waiting.added.push(index, after, rowid, format);
+            }
+        }
+    }
+
+    /// Changes rows from place `at` on, as far as they are on one leaf, as `change` says: it gets
+    /// the number of a row from there, its record, and a buffer for another.
+    ///
+    /// # Errors
+    /// [`Error::Store`]; those of `change`.
+    pub(super) fn step<'r>(
         &mut self,
         transaction: &mut Transaction,
-        (rows, at): (&OrderedRows<'r>, usize),
+        (rows, at): (&impl Ordered<'r>, usize),
         mut change: impl FnMut(
             &mut Self,
             usize,
@@ -394,7 +448,7 @@ impl<'b> Bulk<'b> {
         };
         let dealt = match table.keyed() {
             None => {
-                let rowids = rows.rowids.get(at..).unwrap_or_default();
+                let rowids = rows.rowids().get(at..).unwrap_or_default();
                 transaction.change_rows(table.root(), rowids, &mut noted)?
             }
             Some(keyed) => {
@@ -402,7 +456,7 @@ impl<'b> Bulk<'b> {
                     if at + number >= rows.len() {
                         return None;
                     }
-                    rows.load_key(rows.row(at + number), columns);
+                    rows.load_key(at + number, columns);
                     Some(keyed.width)
                 };
                 transaction.change_entries((table.root(), &keyed.order), key, &mut noted)?

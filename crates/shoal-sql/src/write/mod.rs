@@ -20,6 +20,7 @@ mod create_view;
 mod delete;
 mod direct;
 mod drop;
+mod edits;
 pub(crate) mod foreign_keys;
 mod home;
 mod index_sums;
@@ -52,6 +53,8 @@ mod virtual_table;
 use shoal_store::{Savepoint, Transaction};
 
 pub use bulk_loader::{BulkLoader, RowEncoder};
+pub(crate) use edits::edit_rows;
+pub use edits::{Edited, RowEdit};
 pub(crate) use home::needs_temp;
 pub(crate) use reserved::{refuse_closed, refuse_reserved};
 pub use table_writer::TableWriter;

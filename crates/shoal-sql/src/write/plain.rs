@@ -511,6 +511,11 @@ impl PlainIndex {
         &self.columns
     }
 
+    /// The number of leading columns that no two rows share; 0 for an index that is not unique.
+    pub(super) fn unique_columns(&self) -> usize {
+        self.unique
+    }
+
     pub(super) fn is_unique(&self) -> bool {
         self.unique > 0
     }
