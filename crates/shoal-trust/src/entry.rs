@@ -5,6 +5,7 @@ use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use crate::Error;
+use crate::signatures::KeyTables;
 
 /// A SHA-256 hash.
 pub type Hash = [u8; 32];
@@ -75,6 +76,12 @@ impl Entry {
         let Ok(key) = VerifyingKey::from_bytes(&self.key) else { return false };
         let signature = Signature::from_bytes(&self.signature);
         key.verify_strict(&signed_bytes(hash), &signature).is_ok()
+    }
+
+    /// As [`Entry::signs`], by the table of the key where there is one.
+    pub(crate) fn signs_by(&self, tables: &KeyTables, hash: &Hash) -> bool {
+        let signs = tables.signs(&self.key, &self.signature, &signed_bytes(hash));
+        signs.unwrap_or_else(|| self.signs(hash))
     }
 }
 

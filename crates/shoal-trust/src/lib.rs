@@ -14,6 +14,7 @@ mod error;
 mod ledger;
 pub mod merkle;
 mod payload;
+mod signatures;
 mod verify;
 
 pub use entry::{Entry, Hash, Signer, WriterId, writer_of};

@@ -10,6 +10,7 @@ use crate::entry::{Entry, Hash, WriterId, writer_of};
 use crate::ledger::chains;
 use crate::merkle;
 use crate::payload::{Head, Payload, covers};
+use crate::signatures::KeyTables;
 
 /// Knowledge of a verifier from elsewhere.
 #[derive(Clone, Copy, Debug, Default)]
@@ -176,10 +177,12 @@ impl Verifying<'_> {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         let share = self.entries.len().div_ceil(threads).max(1);
         let hashes = self.hashes;
+        let tables = &KeyTables::of(self.entries.iter().map(|(_, _, entry)| &entry.key));
         let bad: Vec<usize> = thread::scope(|scope| {
             let check = |(part, entries): (usize, &[(i64, Hash, Entry)])| {
                 let numbered = (part * share..).zip(entries);
-                let bad = numbered.filter(|(at, (_, _, entry))| !entry.signs(&hashes[*at]));
+                let bad =
+                    numbered.filter(|(at, (_, _, entry))| !entry.signs_by(tables, &hashes[*at]));
                 bad.map(|(at, _)| at).collect::<Vec<_>>()
             };
             let parts = self.entries.chunks(share).enumerate();
@@ -310,20 +313,30 @@ impl Verifying<'_> {
     /// Signed heads of this file's log, and the remembered one.
     fn heads(&mut self, log: &[u8; 16], remembered: Option<&Head>) {
         let log = hex::encode(log);
+        let of_entry =
+            |(_, _, entry): &(i64, Hash, Entry)| match Payload::read(&entry.kind, &entry.payload) {
+                Payload::Head(head) => Some(head),
+                _ => None,
+            };
+        let heads: Vec<Option<Head>> = self.entries.iter().map(of_entry).collect();
+        let wanted: HashSet<u64> =
+            heads.iter().flatten().chain(remembered).map(|head| head.size).collect();
         let mut growing = merkle::Growing::default();
         // Root by size: heads are of earlier entries, so each size was passed by then.
-        let mut roots = vec![growing.root()];
-        for place in 0..self.entries.len() {
-            let entry = &self.entries[place].2;
-            if let Payload::Head(head) = Payload::read(&entry.kind, &entry.payload) {
+        let mut roots = HashMap::from([(0, growing.root())]);
+        for (place, head) in heads.iter().enumerate() {
+            if let Some(head) = head {
                 if head.log != log {
                     self.report.unknown.push(Unknown::OtherLogs);
-                } else if !is_head(&head, &roots) {
+                } else if !is_head(head, &roots) {
                     self.fault(place, FaultKind::Head);
                 }
             }
             growing.push(&self.hashes[place]);
-            roots.push(growing.root());
+            let size = place as u64 + 1;
+            if wanted.contains(&size) {
+                roots.insert(size, growing.root());
+            }
         }
         let whole = |kind| Fault { id: 0, kind };
         match remembered {
@@ -428,9 +441,8 @@ impl Rights {
 }
 
 /// True for a head whose root is the one listed for its size.
-fn is_head(head: &Head, roots: &[Hash]) -> bool {
-    let root = usize::try_from(head.size).ok().and_then(|size| roots.get(size));
-    root.is_some_and(|root| hex::encode(root) == head.root)
+fn is_head(head: &Head, roots: &HashMap<u64, Hash>) -> bool {
+    roots.get(&head.size).is_some_and(|root| hex::encode(root) == head.root)
 }
 
 fn key_of(text: &str) -> Option<[u8; 32]> {
