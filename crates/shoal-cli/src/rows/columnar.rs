@@ -2,6 +2,7 @@
 //!
 //! Columns of SQL hold values of any type, those of the two forms values of one. The rows are read
 //! twice within one read transaction: first for the types, then to be written, a batch at a time.
+//! Into a file they are written at once as the first rows suggest, and anew only where that fails.
 
 #[cfg(feature = "columnar")]
 mod write;
