@@ -7,7 +7,9 @@ mod heed;
 mod packed;
 #[cfg(feature = "redb")]
 mod redb;
-#[cfg(feature = "rusqlite")]
+#[cfg(any(feature = "sqlcipher", feature = "sqlite3mc"))]
+mod sealed;
+#[cfg(any(feature = "rusqlite", feature = "sqlcipher", feature = "sqlite3mc"))]
 mod sqlite;
 #[cfg(feature = "turso")]
 mod turso;
@@ -21,6 +23,10 @@ pub(crate) fn add(contenders: &mut Contenders) {
             contenders.table(sqlite::Sqlite(form));
         }
         contenders.generate_with(sqlite::Sqlite(sqlite::Form::Autocommit));
+    }
+    #[cfg(any(feature = "sqlcipher", feature = "sqlite3mc"))]
+    for cipher in sealed::CIPHERS {
+        contenders.sealed(sealed::Sealed(cipher));
     }
     #[cfg(feature = "turso")]
     contenders.table(turso::Turso);

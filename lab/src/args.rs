@@ -237,6 +237,12 @@ pub struct PeersArguments {
     /// A checkout of seine, whose kernel then takes part
     #[arg(long, value_name = "FOLDER")]
     pub seine: Option<PathBuf>,
+    /// Builds SQLCipher, too, for the rows of sealed files; wants OpenSSL's headers
+    #[arg(long)]
+    pub sqlcipher: bool,
+    /// The folder with the amalgamation of SQLite3 Multiple Ciphers, for the rows of sealed files
+    #[arg(long, value_name = "FOLDER")]
+    pub sqlite3mc: Option<PathBuf>,
     /// Builds these peers alone: features of lab-peers
     #[arg(long, value_name = "PEERS", value_delimiter = ',')]
     pub only: Vec<String>,

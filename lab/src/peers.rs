@@ -2,7 +2,8 @@
 //!
 //! Peers are features of `lab-peers`. All are built at once; after a failure each is tried alone,
 //! so the peers failing to build are named in the report and cost no others. SQLite and libargon2
-//! take part a second time, built with other flags by a program of its own.
+//! take part a second time, built with other flags by a program of its own. SQLite with sealed
+//! pages takes part where asked for: SQLCipher, and SQLite3 Multiple Ciphers from its amalgamation.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,13 @@ const PEERS: [(&str, &str); 12] = [
     ("libargon2", "argon/libargon2"),
 ];
 
+/// The first build's name.
+const PLAIN: &str = "plain";
+
+/// Builds of SQLite with sealed pages, and the features of `lab-peers` they have.
+const SQLCIPHER: &str = "sqlcipher";
+const SQLITE3MC: &str = "sqlite3mc";
+
 /// The second build's name and contents: SQLite with flags for speed, libargon2's optimised source.
 const TUNED: &str = "tuned";
 const TUNED_FEATURES: [&str; 3] = ["peers-only", "rusqlite", "libargon2-native"];
@@ -42,7 +50,8 @@ pub(crate) fn peers(args: &PeersArguments) -> Result<bool, String> {
     let folder = root.join("lab-peers");
     let mut unbuilt = Vec::new();
     let only = chosen(&args.only)?;
-    let program = match build(&folder, "plain", &only, None, args.native) {
+    let native = args.native;
+    let program = match build(&folder, &Form::plain(only.clone(), native)) {
         Ok(program) => program,
         Err(first) => {
             out::note(&format!("not all peers build at once; each is tried alone\n{first}"));
@@ -54,10 +63,14 @@ pub(crate) fn peers(args: &PeersArguments) -> Result<bool, String> {
     // The tuned build has SQLite and libargon2 only: no use to a choice of other peers.
     let tuned = !args.no_tuned && (only.is_empty() || only.contains(&"rusqlite"));
     if tuned && !unbuilt.iter().any(|one: &String| one.starts_with("table/sqlite=")) {
-        match build(&folder, TUNED, &TUNED_FEATURES, Some(TUNED_FLAGS), args.native) {
-            Ok(path) => {
-                command.arg("--also").arg(format!("{TUNED}={}", path.display()));
-            }
+        let form = Form {
+            name: TUNED,
+            features: TUNED_FEATURES.to_vec(),
+            variables: vec![("LIBSQLITE3_FLAGS", TUNED_FLAGS.into())],
+            native,
+        };
+        match build(&folder, &form) {
+            Ok(path) => also(&mut command, TUNED, &path),
             Err(error) => {
                 out::note(&format!("the second build fails: {error}"));
                 let why = first_line(&error);
@@ -66,11 +79,21 @@ pub(crate) fn peers(args: &PeersArguments) -> Result<bool, String> {
             }
         }
     }
+    if args.sqlcipher {
+        match build(&folder, &Form::sealing(SQLCIPHER, Vec::new(), native)) {
+            Ok(path) => also(&mut command, SQLCIPHER, &path),
+            Err(error) => unbuilt.push(format!("seal/sqlcipher={}", first_line(&error))),
+        }
+    }
+    if let Some(source) = &args.sqlite3mc {
+        match sqlite3mc(&folder, source, native) {
+            Ok(path) => also(&mut command, SQLITE3MC, &path),
+            Err(error) => unbuilt.push(format!("seal/sqlite3mc={}", first_line(&error))),
+        }
+    }
     match &args.seine {
         Some(checkout) => match seine(&root, checkout) {
-            Ok(path) => {
-                command.arg("--also").arg(format!("seine={}", path.display()));
-            }
+            Ok(path) => also(&mut command, "seine", &path),
             Err(error) => unbuilt.push(format!("argon/seine={}", first_line(&error))),
         },
         None => out::note("seine: not run: no checkout given (--seine FOLDER)"),
@@ -85,6 +108,11 @@ pub(crate) fn peers(args: &PeersArguments) -> Result<bool, String> {
     Ok(status.success() && unbuilt.is_empty())
 }
 
+/// Has another build of the lab take part.
+fn also(command: &mut Command, label: &str, program: &Path) {
+    command.arg("--also").arg(format!("{label}={}", program.display()));
+}
+
 /// The checkout: the working folder, or the checkout this program was built from.
 fn root() -> Result<PathBuf, String> {
     let built_from = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -97,13 +125,13 @@ fn root() -> Result<PathBuf, String> {
 }
 
 /// The folder for builds of `lab-peers`: the caller's own choice, counted from the caller's working
-/// folder, or `target` beside the manifest. The tuned build has a folder of its own below, because
+/// folder, or `target` beside the manifest. Other builds have folders of their own below, because
 /// the same crates with other flags would build each other anew.
 fn target_folder(folder: &Path, form: &str, chosen: Option<OsString>) -> Result<PathBuf, String> {
     let plain = chosen.map_or_else(|| folder.join("target"), PathBuf::from);
     let plain =
         std::path::absolute(&plain).map_err(|error| format!("{}: {error}", plain.display()))?;
-    Ok(if form == TUNED { plain.join(TUNED) } else { plain })
+    Ok(if form == PLAIN { plain } else { plain.join(form) })
 }
 
 /// The features named by `--only`, none for all of them.
@@ -132,7 +160,7 @@ fn some(
         if !only.is_empty() && !only.contains(&feature) {
             continue;
         }
-        match build(folder, "plain", &[feature], None, args.native) {
+        match build(folder, &Form::plain(vec![feature], args.native)) {
             Ok(_) => features.push(feature),
             Err(error) => {
                 out::note(&format!("{feature} does not build: {}", first_line(&error)));
@@ -143,32 +171,73 @@ fn some(
     if features.is_empty() {
         return Err("no peer builds".into());
     }
-    build(folder, "plain", &features, None, args.native)
+    build(folder, &Form::plain(features, args.native))
 }
 
-/// Builds `lab-peers`; no features stand for all.
-fn build(
-    folder: &Path,
-    form: &str,
-    features: &[&str],
-    sqlite_flags: Option<&str>,
+/// One build of `lab-peers`.
+struct Form {
+    name: &'static str,
+    /// None stand for all.
+    features: Vec<&'static str>,
+    /// Variables of the build.
+    variables: Vec<(&'static str, OsString)>,
     native: bool,
-) -> Result<PathBuf, String> {
-    let target = target_folder(folder, form, std::env::var_os("CARGO_TARGET_DIR"))?;
-    out::note(&format!("building lab-peers ({form})"));
+}
+
+impl Form {
+    fn plain(features: Vec<&'static str>, native: bool) -> Form {
+        Form { name: PLAIN, features, variables: Vec::new(), native }
+    }
+
+    /// SQLite with sealed pages alone: its feature has the name of the build.
+    fn sealing(name: &'static str, variables: Vec<(&'static str, OsString)>, native: bool) -> Form {
+        Form { name, features: vec!["peers-only", name], variables, native }
+    }
+}
+
+/// Builds `lab-peers`.
+fn build(folder: &Path, form: &Form) -> Result<PathBuf, String> {
+    let Form { name, features, variables, native } = form;
+    let target = target_folder(folder, name, std::env::var_os("CARGO_TARGET_DIR"))?;
+    out::note(&format!("building lab-peers ({name})"));
     let mut command = Command::new("cargo");
     command.args(["build", "--release"]).current_dir(folder).env("CARGO_TARGET_DIR", &target);
     if !features.is_empty() {
         command.args(["--no-default-features", "--features", &features.join(",")]);
     }
-    if let Some(flags) = sqlite_flags {
-        command.env("LIBSQLITE3_FLAGS", flags);
-    }
-    if native {
+    command.envs(variables.iter().map(|(name, value)| (name, value)));
+    if *native {
         command.env("RUSTFLAGS", "-C target-cpu=native").env("CFLAGS", "-O3 -march=native");
     }
     finish(command)?;
     Ok(target.join("release").join("shoal-lab-peers"))
+}
+
+/// Builds with the amalgamation of SQLite3 Multiple Ciphers, a file of C in this folder. The file
+/// chooses instructions for AES itself where the compiler lets it use them.
+fn sqlite3mc(folder: &Path, source: &Path, native: bool) -> Result<PathBuf, String> {
+    let names = ["sqlite3mc_amalgamation.c", "sqlite3.c"];
+    let file = names.iter().map(|name| source.join(name)).find(|file| file.is_file());
+    let file = file.ok_or_else(|| format!("{}: there is no {}", source.display(), names[0]))?;
+    let file =
+        std::path::absolute(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let target = target_folder(folder, SQLITE3MC, std::env::var_os("CARGO_TARGET_DIR"))?;
+    std::fs::create_dir_all(&target).map_err(|error| format!("{}: {error}", target.display()))?;
+    out::note("compiling SQLite3 Multiple Ciphers");
+    let (object, archive) = (target.join("sqlite3mc.o"), target.join("libsqlite3.a"));
+    let mut compile = Command::new("cc");
+    compile.args(["-O3", "-DSQLITE_THREADSAFE=1", "-DHAVE_USLEEP=1", "-DHAVE_ISNAN"]);
+    if cfg!(target_arch = "x86_64") {
+        compile.args(["-maes", "-mssse3", "-mavx2"]);
+    }
+    compile.arg("-c").arg(&file).arg("-o").arg(&object);
+    finish(compile)?;
+    let mut pack = Command::new("ar");
+    pack.arg("crs").arg(&archive).arg(&object);
+    finish(pack)?;
+    let variables =
+        vec![("SQLITE3_LIB_DIR", target.into_os_string()), ("SQLITE3_STATIC", "1".into())];
+    build(folder, &Form::sealing(SQLITE3MC, variables, native))
 }
 
 /// Builds the adapter for a checkout of seine, whose kernel is no crate of a registry.
@@ -205,7 +274,9 @@ fn seine(root: &Path, checkout: &Path) -> Result<PathBuf, String> {
 }
 
 fn finish(mut command: Command) -> Result<(), String> {
-    let output = command.output().map_err(|error| format!("cargo cannot be started: {error}"))?;
+    let output = command.output().map_err(|error| {
+        format!("{} cannot be started: {error}", command.get_program().display())
+    })?;
     if output.status.success() {
         return Ok(());
     }
@@ -231,9 +302,9 @@ mod tests {
         let at = |form, chosen: Option<&str>| {
             target_folder(Path::new("lab-peers"), form, chosen.map(OsString::from)).unwrap()
         };
-        assert_eq!(at("plain", None), root.join("lab-peers/target"));
+        assert_eq!(at(PLAIN, None), root.join("lab-peers/target"));
         assert_eq!(at(TUNED, None), root.join("lab-peers/target").join(TUNED));
-        assert_eq!(at("plain", Some("built")), root.join("built"));
+        assert_eq!(at(PLAIN, Some("built")), root.join("built"));
         assert_eq!(at(TUNED, Some("/built")), Path::new("/built").join(TUNED));
     }
 
