@@ -198,7 +198,7 @@ impl DbEngine for Documents {
         drop(database);
         Ok(Box::new(move || {
             let mut database = failed(Database::open(Environment::os(), &path, Access::ReadOnly))?;
-            let document = failed(database.load(NAME))?;
+            let document = failed(database.open_document(NAME))?;
             let text = failed(document.get(&ROOT, "text"))?;
             let (_, text) = text.ok_or_else(|| Miss::Failed("no text".into()))?;
             failed(document.text(&text))
