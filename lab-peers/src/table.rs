@@ -10,6 +10,7 @@ mod redb;
 #[cfg(any(feature = "sqlcipher", feature = "sqlite3mc"))]
 mod sealed;
 #[cfg(any(feature = "rusqlite", feature = "sqlcipher", feature = "sqlite3mc"))]
+#[cfg_attr(not(feature = "rusqlite"), allow(dead_code))] // sealed files have one of its forms
 mod sqlite;
 #[cfg(feature = "turso")]
 mod turso;
