@@ -130,7 +130,7 @@ impl<'c> Ledger<'c> {
     }
 
     /// Signs an entry at the end of the signer's chain, as part of the open transaction or in one
-    /// of its own. Gives the hash.
+    /// of its own. Gives the hash. Cost: a search for each writer, whatever the number of entries.
     ///
     /// # Errors
     /// [`Error::Signer`] for a signer without a chain, unless the entry is a `join`;
@@ -153,7 +153,10 @@ impl<'c> Ledger<'c> {
                 return Err(Error::Signer { what });
             }
         };
-        let sql = "SELECT hash, max(id) FROM _ledger_entry WHERE writer <> ? GROUP BY writer";
+        let sql = "SELECT entry.hash, entry.id FROM _ledger_agent AS agent \
+                   JOIN _ledger_entry AS entry ON entry.id = (SELECT id FROM _ledger_entry \
+                   WHERE writer = agent.writer ORDER BY sequence DESC, id DESC LIMIT 1) \
+                   WHERE agent.writer <> ?";
         let mut seen = Vec::new();
         for row in query(self.connection, sql, &[Value::Blob(writer.to_vec())])? {
             let what = "has a hash that is not 32 bytes";
