@@ -116,12 +116,13 @@ impl Plan {
             _ => false,
         };
         let is_by_rowid = |step: &PipelineStep| matches!(step.access, Access::Rowid { .. });
-        let is_of_any = |program: &Program| {
-            program.root.node.sources().is_some_and(|found| {
+        let no_partial = || !self.schema.objects().iter().any(has_partial);
+        let is_of_any = |program: &Program| match program.root.node.sources() {
+            Some(found) => {
                 let steps = || found.iter().flat_map(|pipeline| &pipeline.levels);
-                steps().all(is_small)
-                    && (steps().all(is_by_rowid) || !self.schema.objects().iter().any(has_partial))
-            })
+                steps().all(is_small) && (steps().all(is_by_rowid) || no_partial())
+            }
+            None => program.queries.is_empty() && program.root.node.finds_equal() && no_partial(),
         };
         match &self.compiled {
             Compiled::Query(program) => is_of_any(program),

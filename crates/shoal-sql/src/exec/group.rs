@@ -164,24 +164,28 @@ impl Groups {
         self.groups.step((plan, index), place, &registers[range], keys, kept, session)
     }
 
-    /// True once a group is complete before all rows were taken: where the rows of a group come one
-    /// after the other, as soon as another group has begun. With `ended`, the last group is
-    /// complete, too. The group's values are then in the registers, until [`Groups::uncover`].
+    /// `Some` once a group is complete before all rows were taken: where the rows of a group come
+    /// one after the other, as soon as another group has begun. With `ended`, the last group is
+    /// complete, too. True where the group passes the plan's tests: the group's values are then in
+    /// the registers, until [`Groups::uncover`].
     pub(super) fn next_complete(
         &mut self,
         plan: &GroupPlan,
         machine: &mut Machine<'_, '_>,
         ended: bool,
-    ) -> Result<bool, Error> {
+    ) -> Result<Option<bool>, Error> {
         if self.groups.len() < if ended { 1 } else { 2 } {
-            return Ok(false);
+            return Ok(None);
         }
         self.covered.clear();
-        self.covered.extend(plan.kept.iter().map(|&reg| machine.registers[reg].clone()));
-        self.groups.give(plan, 0, machine)?;
+        let passes = self.groups.may_pass(plan, 0);
+        if passes {
+            self.covered.extend(plan.kept.iter().map(|&reg| machine.registers[reg].clone()));
+            self.groups.give(plan, 0, machine)?;
+        }
         self.groups.remove_first(plan);
         self.kept.clear();
-        Ok(true)
+        Ok(Some(passes))
     }
 
     /// Puts the first row of the next group back into the registers.
@@ -801,7 +805,10 @@ impl Groups {
         }
         self.order.clear();
         // Four billion groups do not fit into memory.
-        self.order.extend((0..self.groups.len() as u32).map(|place| (0, place)));
+        let places = 0..self.groups.len() as u32;
+        let groups = &self.groups;
+        let passing = places.filter(|&place| groups.may_pass(plan, place as usize));
+        self.order.extend(passing.map(|place| (0, place)));
         if let Some(overflow) = &mut self.overflow {
             overflow.finish(session)?;
         }
@@ -915,10 +922,15 @@ impl Groups {
     ) -> Result<Option<(&mut GroupStore, usize)>, Error> {
         let place = self.order.get(self.next).map(|&(_, place)| place as usize);
         let groups = &mut self.groups;
-        if let Some(overflow) = &mut self.overflow
-            && overflow.goes_first(plan, place.map(|place| groups.keys(plan, place)))
-        {
-            return overflow.next_group(plan, session).map(Some);
+        if let Some(overflow) = &mut self.overflow {
+            let mut passes = false;
+            while !passes && overflow.goes_first(plan, place.map(|place| groups.keys(plan, place)))
+            {
+                passes = overflow.gather_next(plan, session)?;
+            }
+            if passes {
+                return Ok(Some((overflow.gathered(), 0)));
+            }
         }
         let Some(place) = place else { return Ok(None) };
         self.next += 1;

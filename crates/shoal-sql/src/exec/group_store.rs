@@ -10,7 +10,7 @@ use crate::keep::sort::{Sorter, Values};
 use crate::keep::value_list::ValueList;
 use crate::plan::{AggregatePlan, GroupPlan};
 use crate::session::Session;
-use crate::value::{Value, ValueRef, assign};
+use crate::value::{Collation, Value, ValueRef, assign};
 
 /// Groups of one plan, by number from 0.
 #[derive(Debug, Default)]
@@ -132,6 +132,25 @@ impl GroupStore {
         index: usize,
     ) -> &mut AggregateState {
         &mut self.states[place * plan.aggregates.len() + index]
+    }
+
+    /// False for a group that an aggregate's value keeps from passing the `HAVING`.
+    #[inline]
+    pub(super) fn may_pass(&self, plan: &GroupPlan, place: usize) -> bool {
+        plan.tests.iter().all(|test| {
+            let state = &self.states[place * plan.aggregates.len() + test.aggregate];
+            if let (Some(count), Value::Int(number)) = (state.count(), &test.number) {
+                return test.op.holds(count.cmp(number));
+            }
+            match state.number() {
+                None => true,
+                Some(Value::Null) => false,
+                Some(value) => {
+                    let order = value.as_ref().compare(test.number.as_ref(), Collation::Binary);
+                    test.op.holds(order)
+                }
+            }
+        })
     }
 
     /// True where an aggregate takes a value: one over distinct values refuses values taken before.

@@ -208,15 +208,16 @@ impl GroupInOrderRun {
             if !ended {
                 groups.add(group, machine)?;
             }
-            if groups.next_complete(group, machine, ended)? {
-                match &group.having {
+            match groups.next_complete(group, machine, ended)? {
+                Some(true) => match &group.having {
                     Some(having) if !eval_condition(machine, having)? => {
                         groups.uncover(group, machine);
                     }
                     _ => return Ok(true),
-                }
-            } else if ended {
-                return Ok(false);
+                },
+                Some(false) => {}
+                None if ended => return Ok(false),
+                None => {}
             }
         }
     }

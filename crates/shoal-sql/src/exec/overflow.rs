@@ -184,15 +184,21 @@ impl Overflow {
         any && keys.is_none_or(|keys| is_sorted && self.waiting.compare(keys).is_lt())
     }
 
-    /// The next group of these rows, as the only one of a store; there must be one.
+    /// The store whose only group is the one gathered last.
+    pub(super) fn gathered(&mut self) -> &mut GroupStore {
+        &mut self.group
+    }
+
+    /// Gathers the next group of these rows; there must be one. False for a group that does not
+    /// pass the plan's tests.
     ///
     /// # Errors
     /// Errors of aggregates, and when rows cannot be read from their file.
-    pub(super) fn next_group(
+    pub(super) fn gather_next(
         &mut self,
         plan: &GroupPlan,
         session: &dyn Session,
-    ) -> Result<(&mut GroupStore, usize), Error> {
+    ) -> Result<bool, Error> {
         let Overflow { waiting, group, .. } = self;
         let keys = plan.keys.len();
         group.clear();
@@ -220,7 +226,7 @@ impl Overflow {
             }
             waiting.step()?;
         }
-        Ok((group, place))
+        Ok(group.may_pass(plan, place))
     }
 }
 

@@ -125,6 +125,11 @@ impl AggregateFunction {
         matches!(self.kind, Kind::Count | Kind::Sum | Kind::Total | Kind::Avg) || self.picks_row()
     }
 
+    /// True for `count`.
+    pub(crate) fn counts(&self) -> bool {
+        matches!(self.kind, Kind::Count)
+    }
+
     /// True for `max`, false for `min`; `None` for the others.
     pub(crate) fn extreme(&self) -> Option<bool> {
         match self.kind {
@@ -439,6 +444,28 @@ impl AggregateState {
             State::Json(group) => group.clone().take()?,
             State::Own(state) => state.value()?,
         })
+    }
+
+    /// The value of a `count`.
+    #[inline]
+    pub(crate) fn count(&self) -> Option<i64> {
+        match self.0 {
+            State::Count(count) => Some(count),
+            _ => None,
+        }
+    }
+
+    /// The value, where it is a number, or NULL, and known without work.
+    pub(crate) fn number(&self) -> Option<Value> {
+        let value = match &self.0 {
+            State::Count(_) | State::Sum(..) => self.finish().ok()?,
+            State::Extreme { best: Some(best @ (Value::Int(_) | Value::Real(_))), .. } => {
+                best.clone()
+            }
+            State::Extreme { best: None, .. } => Value::Null,
+            _ => return None,
+        };
+        Some(value)
     }
 
     /// As [`AggregateState::finish`], once: a text is moved, not copied.

@@ -4,7 +4,8 @@
 //! few shapes. The plan of a shape, kept by [`Plans`](crate::connection::plans), serves all of its
 //! texts, with their literals as values of its parameters. A literal becomes a parameter only where
 //! both mean the same to every part of the language: as an operand of a comparison in `WHERE`,
-//! alone as a column of a query's result, alone in a row of `VALUES`, or alone behind `SET a =`.
+//! alone as a column of a query's result, alone in a row of `VALUES`, or alone behind `SET a =` and
+//! as the last operand there (`SET a = a + 1`).
 //! Elsewhere the shape has the literal as written: in `LIMIT`, `LIKE`, `BETWEEN`, within
 //! parentheses, and behind `ORDER BY`, where numbers stand for columns.
 //!
@@ -65,6 +66,8 @@ enum Last {
     /// `SELECT`, a comma, or the parenthesis before a row of `VALUES`.
     Begin,
     Comparison,
+    /// `+`, `-`, `*`, `/`, `%`, `|` or `||` behind `SET`.
+    Operator,
     /// A literal with a parameter in its place.
     Literal,
     Other,
@@ -161,12 +164,13 @@ impl Shape {
                     if scan.clause == Clause::Columns && scan.depth == 0 {
                         scan.column = None;
                     }
-                    Last::Other
+                    scan.operator()
                 }
                 // Comments, and paths of JSON, which an index may be about.
                 b'-' if matches!(bytes.get(at), Some(b'-' | b'>')) => return None,
                 b'/' if bytes.get(at) == Some(&b'*') => return None,
-                b'+' | b'-' | b'/' | b'%' | b'|' | b'&' | b'~' => Last::Other,
+                b'+' | b'-' | b'/' | b'%' | b'|' => scan.operator(),
+                b'&' | b'~' => Last::Other,
                 b'=' | b'<' | b'>' | b'!' => {
                     while matches!(bytes.get(at), Some(b'=' | b'<' | b'>')) {
                         at += 1;
@@ -253,7 +257,7 @@ impl Scan {
             (Clause::Values, Last::Begin) if self.begins_row() => {
                 (ends_with(b',') || ends_with(b')')).then_some(None)
             }
-            (Clause::Set, Last::Comparison) if self.depth == 0 => {
+            (Clause::Set, Last::Comparison | Last::Operator) if self.depth == 0 => {
                 let ends = next == bytes.len() || ends_with(b',') || ends_with(b';');
                 (ends || is(b"where") || is(b"from") || is(b"returning")).then_some(None)
             }
@@ -268,6 +272,11 @@ impl Scan {
         }
     }
 
+    /// What an arithmetic operator is to the literal behind.
+    fn operator(&self) -> Last {
+        if self.clause == Clause::Set { Last::Operator } else { Last::Other }
+    }
+
     /// True within the parentheses of a row of `VALUES`.
     fn begins_row(&self) -> bool {
         self.clause == Clause::Values && self.depth == 1
@@ -278,7 +287,7 @@ impl Scan {
         match self.last {
             Last::Begin => self.begins_row(),
             Last::Comparison => self.clause == Clause::Set && self.depth == 0,
-            Last::Literal | Last::Other => false,
+            Last::Literal | Last::Operator | Last::Other => false,
         }
     }
 
@@ -445,7 +454,7 @@ mod tests {
     fn literals_of_writes_are_left_out_where_they_stand_alone() {
         let blob = |bytes: &[u8]| Value::Blob(bytes.to_vec());
         let (text, int, real) = (|text: &str| Value::from(text), Value::Int, Value::Real);
-        let cases: [(&str, &str, Vec<Value>); 10] = [
+        let cases: [(&str, &str, Vec<Value>); 11] = [
             (
                 "INSERT INTO t VALUES(1,-2,'it''s',2.5,-1e3,x'00ff',NULL,1+1);",
                 "INSERT INTO t VALUES(?1,?2,?3,?4,?5,?6,NULL,1+1);",
@@ -463,8 +472,13 @@ mod tests {
             ),
             (
                 "UPDATE t SET a = 5, b = b + 1, c = -1.5 WHERE id = 6 AND d IN (1, 2)",
-                "UPDATE t SET a = ?1, b = b + 1, c = ?2 WHERE id = ?3 AND d IN (1, 2)",
-                vec![int(5), real(-1.5), int(6)],
+                "UPDATE t SET a = ?1, b = b + ?2, c = ?3 WHERE id = ?4 AND d IN (1, 2)",
+                vec![int(5), int(1), real(-1.5), int(6)],
+            ),
+            (
+                "UPDATE t SET a = a || 'x', b = b * 2 + 3, c = max(c - 4, 5), d = d - -6",
+                "UPDATE t SET a = a || ?1, b = b * 2 + ?2, c = max(c - 4, 5), d = d - -?3",
+                vec![text("x"), int(3), int(6)],
             ),
             ("UPDATE t SET a='x'", "UPDATE t SET a=?1", vec![text("x")]),
             ("UPDATE t SET a = 1 RETURNING 2", "UPDATE t SET a = ?1 RETURNING 2", vec![int(1)]),
@@ -528,7 +542,6 @@ mod tests {
             "INSERT INTO t VALUES (x'0')",
             "INSERT INTO t VALUES (x'0g')",
             "INSERT INTO t VALUES (1 -- so\n)",
-            "UPDATE t SET a = a + 1",
             "UPDATE t SET a = 1 + a",
             "UPDATE t SET (a, b) = (1, 2)",
             "DELETE FROM t",

@@ -316,6 +316,22 @@ fn sampled_share(expr: &Expr, source: &Source) -> Option<f64> {
     }
 }
 
+/// The share of rows left by a condition on one table, as far as a sample of the table's rows tells.
+pub(super) fn share_of_samples(condition: &Expr, sources: &[Source]) -> Option<f64> {
+    sources.iter().find_map(|source| {
+        let SourceKind::Table(table) = &source.kind else { return None };
+        let sample = table.row_sample()?;
+        let met = ask(source.id, table, sample, condition)?.count();
+        let all = sample.len().max(1) as f64;
+        Some(match met {
+            _ if sample.is_whole() => (met as f64).max(0.5) / all,
+            met if met >= BELIEVED => met as f64 / all,
+            // Of a column's many values the sample need not have this one.
+            met => guess(condition, sources).min((met as f64 + 1.0) / all),
+        })
+    })
+}
+
 /// The share of rows left by an equality with a constant, where the number of values is known.
 fn equal_share(expr: &Expr, sources: &[Source]) -> Option<f64> {
     let Expr::Compare(rule, left, right) = expr else { return None };

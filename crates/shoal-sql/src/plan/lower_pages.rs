@@ -842,6 +842,7 @@ impl Lowering {
             kept,
             picks: _,
             having: _,
+            tests: _,
             ends_early: _,
             ordered: _,
             distinct: _,

@@ -48,7 +48,7 @@ use crate::resolve::unnest::{Free, unnest};
 use crate::resolve::{Around, Resolver};
 use crate::schema::{Module, Schema, Txns};
 use crate::session::forced::Forced;
-use crate::value::{Affinity, Collation, Value};
+use crate::value::{Affinity, Collation, CompareOp, Value};
 pub(crate) use again::{Learned, MadeAgain, Misjudged, WatchedStep};
 pub(crate) use code::{Code, Op, Predicate, Reg, Shape, When};
 pub(crate) use column_table::ColumnTable;
@@ -418,6 +418,8 @@ pub(crate) struct GroupPlan {
     /// The aggregate whose row that is: the only `min` or `max` there is.
     pub(crate) picks: Option<usize>,
     pub(crate) having: Option<Code>,
+    /// Parts of `having` that are told from a group's aggregates alone.
+    pub(crate) tests: Vec<AggregateTest>,
     /// True where the first row whose argument is not NULL has the only aggregate's value.
     pub(crate) ends_early: bool,
     /// True where the rows of one group come one after the other.
@@ -426,6 +428,15 @@ pub(crate) struct GroupPlan {
     pub(crate) distinct: bool,
     /// The number of its measure.
     pub(crate) measure: usize,
+}
+
+/// An aggregate compared with a number: no group passes a `HAVING` without it.
+#[derive(Debug)]
+pub(crate) struct AggregateTest {
+    /// The place of the aggregate in its plan.
+    pub(crate) aggregate: usize,
+    pub(crate) op: CompareOp,
+    pub(crate) number: Value,
 }
 
 #[derive(Debug)]

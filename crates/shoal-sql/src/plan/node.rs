@@ -301,25 +301,43 @@ impl Node {
     /// True where a few rows are found by equality with a key of one source, and nothing else is
     /// done.
     pub(crate) fn finds_by_key(&self) -> bool {
-        let loops = match self {
-            Node::Project(project) => match &project.input {
-                Node::Loops(loops) => &**loops,
-                Node::Group(group) => match &group.source {
-                    GroupSource::Loops(loops) if group.plan.keys.is_empty() => loops,
-                    _ => return false,
-                },
-                _ => return false,
-            },
-            _ => return false,
-        };
-        let [level] = &*loops.levels else { return false };
-        let by_key = match &level.scan {
+        self.only_level().is_some_and(|level| {
+            let by_key = match &level.scan {
+                Scan::Table(scan) => matches!(scan.range, RowidRange::Equal(_)),
+                Scan::Index(scan) => !scan.equal.is_empty(),
+                Scan::Hash(scan) => !scan.keys.is_empty() && !scan.rebuild,
+                _ => false,
+            };
+            by_key && !level.keeps_left && !level.keeps_right
+        })
+    }
+
+    /// As [`Node::finds_by_key`], without a hash table and without a range behind the key.
+    pub(crate) fn finds_equal(&self) -> bool {
+        self.only_level().is_some_and(|level| match &level.scan {
             Scan::Table(scan) => matches!(scan.range, RowidRange::Equal(_)),
-            Scan::Index(scan) => !scan.equal.is_empty(),
-            Scan::Hash(scan) => !scan.keys.is_empty() && !scan.rebuild,
+            Scan::Index(scan) => {
+                !scan.equal.is_empty() && scan.low.is_none() && scan.high.is_none()
+            }
             _ => false,
+        })
+    }
+
+    /// The only level of loops with nothing but outputs, or one group, made of them.
+    fn only_level(&self) -> Option<&Level> {
+        let Node::Project(project) = self else { return None };
+        let loops = match &project.input {
+            Node::Loops(loops) => &**loops,
+            Node::Group(group) => match &group.source {
+                GroupSource::Loops(loops) if group.plan.keys.is_empty() => loops,
+                _ => return None,
+            },
+            _ => return None,
         };
-        by_key && !level.keeps_left && !level.keeps_right
+        match &*loops.levels {
+            [level] => Some(level),
+            _ => None,
+        }
     }
 
     /// The pipelines whose rows are given one after the other: those of pages, or of parts that are

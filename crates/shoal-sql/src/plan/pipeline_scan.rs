@@ -260,6 +260,7 @@ fn group_distinct(draft: &mut SelectDraft, compiler: &mut Compiler) {
         kept,
         picks: None,
         having: None,
+        tests: Vec::new(),
         ends_early: false,
         ordered: false,
         distinct: true,

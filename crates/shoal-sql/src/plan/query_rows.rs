@@ -1,7 +1,7 @@
 //! Estimated rows of subqueries in a `FROM` and an `IN`, before the subqueries are planned.
 
 use super::access::{QUERY_ROWS, table_rows};
-use super::cost::{distinct, guess};
+use super::cost::{distinct, guess, share_of_samples};
 use super::restrict::prefix;
 use crate::parse::ast::CompoundOp;
 use crate::resolve::tree::{Body, Expr, Query, Recursion, Select, Source, SourceKind};
@@ -106,8 +106,11 @@ pub(super) fn found_rows(select: &Select) -> f64 {
     }
 }
 
-/// The guessed share of rows left by a condition.
+/// The share of rows left by a condition, by a sample or guessed.
 fn share(condition: &Expr, sources: &[Source]) -> f64 {
+    if let Some(share) = share_of_samples(condition, sources) {
+        return share;
+    }
     match (prefix(condition), condition) {
         (Some(_), _) => BEGINNING,
         (None, Expr::Call { function, .. }) if function.pattern().is_some() => MATCHING,

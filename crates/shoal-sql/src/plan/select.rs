@@ -15,8 +15,8 @@ use super::restrict::{EachValues, End, prefix, rejects_null};
 use super::scan::for_each;
 use super::virtual_table::{CompiledVirtual, order_of};
 use super::{
-    AggregatePlan, Bound, EachCodes, GroupPlan, HashKey, HashScan, Level, LevelWords, Loads,
-    NullKey, Scan, TakenScan, UnmatchedScan, order, picking,
+    AggregatePlan, AggregateTest, Bound, EachCodes, GroupPlan, HashKey, HashScan, Level,
+    LevelWords, Loads, NullKey, Scan, TakenScan, UnmatchedScan, order, picking,
 };
 use crate::keep::{SortKey, SortPlan};
 use crate::plan::{Code, Compiler, Reg};
@@ -24,7 +24,7 @@ use crate::resolve::factor::cannot_fail;
 use crate::resolve::tree::{
     Expr, IndexHint, Key, OrderKey, ROWID, Select, Source, SourceId, SourceKind,
 };
-use crate::value::{Affinity, Collation};
+use crate::value::{Affinity, Collation, CompareOp, Value};
 
 /// A level while it is being planned.
 struct Draft<'e> {
@@ -50,6 +50,42 @@ struct Draft<'e> {
     rowid: Option<Reg>,
     /// About how many rows there are behind it.
     estimate: f64,
+}
+
+/// The conditions of a `HAVING` that compare one aggregate with a number; true where these are all
+/// of it, and their aggregates counts, whose values are always known.
+fn tests_of(having: &Expr, select: &Select) -> (Vec<AggregateTest>, bool) {
+    let (mut tests, mut is_told) = (Vec::new(), true);
+    let mut rest = vec![having];
+    while let Some(expr) = rest.pop() {
+        if let Expr::And(left, right) = expr {
+            rest.extend([&**left, &**right]);
+            continue;
+        }
+        let test = test_of(expr, select);
+        is_told &= test.as_ref().is_some_and(|test| {
+            let aggregate = &select.aggregates[test.aggregate];
+            aggregate.function.counts()
+        });
+        tests.extend(test);
+    }
+    (tests, is_told)
+}
+
+fn test_of(expr: &Expr, select: &Select) -> Option<AggregateTest> {
+    let Expr::Compare(rules, left, right) = expr else { return None };
+    let (op, side, number) = match (&**left, &**right) {
+        (side, Expr::Const(number)) => (rules.op, side, number),
+        (Expr::Const(number), side) => (rules.op.flipped(), side, number),
+        _ => return None,
+    };
+    let Expr::Aggregate { select: of, index } = *side else { return None };
+    let takes_null = matches!(op, CompareOp::Is | CompareOp::IsNot);
+    let is_number = matches!(number, Value::Int(_) | Value::Real(_));
+    let converts = rules.affinity.is_some_and(|affinity| !affinity.is_numeric());
+    let is_ordered = !select.aggregates[index].order_by.is_empty();
+    let tells = of == select.id && is_number && !takes_null && !converts && !is_ordered;
+    tells.then(|| AggregateTest { aggregate: index, op, number: number.clone() })
 }
 
 /// The values of an `IN`, compiled, and the register each of them goes to.
@@ -421,7 +457,8 @@ impl Compiler {
 
     fn plan_group(&mut self, select: &Select, order_by: &[OrderKey]) -> Option<GroupPlan> {
         let group_by = select.group_by.as_ref()?;
-        let keys = group_by.iter().map(|(expr, collation)| (self.code(expr), *collation)).collect();
+        let keys: Vec<(Code, Collation)> =
+            group_by.iter().map(|(expr, collation)| (self.code(expr), *collation)).collect();
         let mut aggregates = Vec::with_capacity(select.aggregates.len());
         for (index, aggregate) in select.aggregates.iter().enumerate() {
             let first = self.register_range(aggregate.arguments.len());
@@ -457,7 +494,13 @@ impl Compiler {
                 result: self.aggregate(select.id, index),
             });
         }
-        let having = select.having.as_ref().map(|having| self.code(having));
+        let (tests, is_told) = match &select.having {
+            Some(having) => tests_of(having, select),
+            None => (Vec::new(), true),
+        };
+        // A group of all rows is made without a store, and keeps its condition.
+        let is_told = is_told && !keys.is_empty();
+        let having = select.having.as_ref().filter(|_| !is_told).map(|having| self.code(having));
         let kept = self.kept_of_group(select, order_by);
         let picks = picking(&select.aggregates);
         Some(GroupPlan {
@@ -466,6 +509,7 @@ impl Compiler {
             kept,
             picks,
             having,
+            tests,
             ends_early: false,
             ordered: false,
             distinct: false,
@@ -488,6 +532,7 @@ impl Compiler {
             kept: self.kept_of_group(select, order_by),
             picks: None,
             having: None,
+            tests: Vec::new(),
             ends_early: false,
             ordered,
             distinct: true,
