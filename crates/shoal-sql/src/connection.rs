@@ -1329,8 +1329,22 @@ fn compile(
         Stmt::Savepoint(name) => Compiled::Savepoint(name.clone()),
         Stmt::Release(name) => Compiled::Release(name.clone()),
         Stmt::Explain { kind, stmt, offset } => {
-            let Stmt::Select(select) = &**stmt else {
-                return Err(Error::unsupported("EXPLAIN of this statement", *offset));
+            let of_rows = write::query_of(stmt);
+            let select = match &**stmt {
+                Stmt::Select(select) => select,
+                Stmt::Insert(_) | Stmt::Update(_) | Stmt::Delete(_)
+                    if *kind != Explain::Analyze =>
+                {
+                    // The statement itself is prepared for the sake of its errors.
+                    let written = Parsed { stmt: (**stmt).clone(), ..parsed.clone() };
+                    write::prepare(schema, &written, sql, Some(txns))?;
+                    match &of_rows {
+                        Some(select) => select,
+                        None if *kind == Explain::Tree => return Ok(Compiled::Tree(Vec::new())),
+                        None => return Ok(Compiled::QueryPlan(Vec::new())),
+                    }
+                }
+                _ => return Err(Error::unsupported("EXPLAIN of this statement", *offset)),
             };
             let mut program = plan::plan_in_words(schema, select, txns, forced)?;
             match kind {
@@ -1354,7 +1368,9 @@ fn compile(
         | Stmt::CreateVirtualTable(_)
         | Stmt::AlterTable(_)
         | Stmt::Analyze(_)
-        | Stmt::Drop { .. } => Compiled::Write(Box::new(write::prepare(schema, parsed, sql)?)),
+        | Stmt::Drop { .. } => {
+            Compiled::Write(Box::new(write::prepare(schema, parsed, sql, Some(txns))?))
+        }
     })
 }
 

@@ -355,7 +355,9 @@ fn errors_know_their_place() {
     );
     check("select abs(a) over () from t", "abs() may not be used as a window function", "abs");
     check("select (a, b) = (1, 2, 3) from t", "row value misused", "(a, b)");
-    check("explain delete from t", "not supported: EXPLAIN of this statement", "explain");
+    check("explain drop table t", "not supported: EXPLAIN of this statement", "explain");
+    check("explain analyze delete from t", "near \"delete\": syntax error", "delete");
+    check("explain delete from missing", "no such table: missing", "missing");
     check("select 1; select 2", "more than one statement", "select 2");
 }
 

@@ -506,7 +506,7 @@ pub(crate) fn plan_within(
     around: Around<'_>,
 ) -> Result<Program, Error> {
     let how = (Forced::default(), false, Vec::new());
-    plan_with(schema, Resolver::within(schema, around), select, None, how)
+    plan_with(schema, Resolver::within(schema, around), select, around.txns, how)
 }
 
 /// Plans a query to show the plan: with the words of each loop.

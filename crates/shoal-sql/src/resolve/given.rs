@@ -12,7 +12,7 @@ use super::select::classes_under;
 use super::tree::{Expr, ROWID};
 use crate::Error;
 use crate::parse::ast;
-use crate::schema::{NarrowedTable, Schema, Table};
+use crate::schema::{NarrowedTable, Schema, Table, Txns};
 use crate::value::Affinity;
 
 /// A row whose columns are parameters: one per column of its table, then the rowid.
@@ -96,6 +96,8 @@ pub(crate) struct Around<'a> {
     pub(crate) principal: Option<&'a str>,
     /// True where the columns of narrowed tables include the keys, by the names of [`key_name`].
     pub(crate) finds_keys: bool,
+    /// The trees that decide how queries are planned, where they are at hand.
+    pub(crate) txns: Option<Txns<'a>>,
 }
 
 /// The name of a part of a narrowed table's key, for statements changing the table's rows. No text
@@ -116,6 +118,7 @@ impl Around<'_> {
             next: parameters + 1,
             principal: None,
             finds_keys: false,
+            txns: None,
         }
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn prepare(
     within: &Within<'_>,
     create: &CreateTable,
     sql: &str,
-    parameters: usize,
+    around: Around<'_>,
 ) -> Result<Kind, Error> {
     let schema = within.schema;
     let name = &create.name.name;
@@ -52,7 +52,7 @@ pub(crate) fn prepare(
     }
     let plan = match &create.body {
         CreateTableBody::Select(select) => {
-            let source = RowQuery::compile(schema, select, Around::statement(parameters))?;
+            let source = RowQuery::compile(schema, select, around)?;
             let sql = text_for_query(&name.text, &source);
             // The columns are read back from the text, as they will be from the schema.
             let parsed = parse::parse(&sql)?;

@@ -21,6 +21,7 @@ mod delete;
 mod direct;
 mod drop;
 mod edits;
+mod explained;
 pub(crate) mod foreign_keys;
 mod home;
 mod index_sums;
@@ -55,6 +56,7 @@ use shoal_store::{Savepoint, Transaction};
 pub use bulk_loader::{BulkLoader, RowEncoder};
 pub(crate) use edits::edit_rows;
 pub use edits::{Edited, RowEdit};
+pub(crate) use explained::query_of;
 pub(crate) use home::needs_temp;
 pub(crate) use reserved::{refuse_closed, refuse_reserved};
 pub use table_writer::TableWriter;
@@ -379,18 +381,24 @@ impl From<shoal_store::Error> for Failure {
     }
 }
 
-/// Prepares a statement; `sql` is its text, parts of which go into the schema.
+/// Prepares a statement; `sql` is its text, parts of which go into the schema. The trees of `txns`
+/// decide how its queries are planned.
 ///
 /// # Errors
 /// Names that mean nothing, definitions that contradict themselves, what is not supported.
 ///
 /// # Panics
 /// For a statement that does not write.
-pub(crate) fn prepare(schema: &Schema, parsed: &Parsed, sql: &str) -> Result<Plan, Error> {
+pub(crate) fn prepare(
+    schema: &Schema,
+    parsed: &Parsed,
+    sql: &str,
+    txns: Option<Txns<'_>>,
+) -> Result<Plan, Error> {
     let home = home::of(schema, &parsed.stmt)?;
     let mut within = Within::new(schema, home, parsed.is_silent, parsed.guard);
     let (home, own) = (within.home, within.own);
-    let around = Around::statement(parsed.parameters.len());
+    let around = Around { txns, ..Around::statement(parsed.parameters.len()) };
     let kind = match &parsed.stmt {
         Stmt::Insert(insert) if virtual_table::declares(&within, insert) => {
             virtual_table::prepare_declared(&within, insert)?
@@ -404,9 +412,7 @@ pub(crate) fn prepare(schema: &Schema, parsed: &Parsed, sql: &str) -> Result<Pla
         Stmt::Delete(delete) => {
             Kind::Delete(Box::new(delete::prepare(&mut within, delete, around)?))
         }
-        Stmt::CreateTable(create) => {
-            create_table::prepare(&within, create, sql, parsed.parameters.len())?
-        }
+        Stmt::CreateTable(create) => create_table::prepare(&within, create, sql, around)?,
         Stmt::CreateIndex(create) => create_index::prepare(&within, create, sql)?,
         Stmt::CreateView(create) => create_view::prepare(&within, create, sql)?,
         Stmt::CreateTrigger(create) => create_trigger::prepare(&within, create, sql)?,

@@ -276,7 +276,7 @@ impl RowQuery {
 
 /// The `FROM` of an `UPDATE` as joins behind its table. One with outer joins stays one thing, so
 /// that the table is on no side of them.
-fn joined(from: &ast::From) -> Vec<ast::Join> {
+pub(super) fn joined(from: &ast::From) -> Vec<ast::Join> {
     let join = |table| ast::Join {
         kind: ast::JoinKind::Inner,
         natural: false,

@@ -376,7 +376,7 @@ impl TableWrites<'_> {
                 Arc::new(own.reread(self.transaction)?.for_nested_writes())
             }
         };
-        let plan = prepare_write(&schema, &parsed, sql)?;
+        let plan = prepare_write(&schema, &parsed, sql, None)?;
         let (mut outstanding, mut scratch) = (Outstanding::default(), Scratch::default());
         let mut writers = VirtualWriters::default();
         let running = Running {
