@@ -160,6 +160,8 @@ pub(crate) struct State {
     pub(crate) wal: WalState,
     /// Changes told so far, for those about to wait for the next.
     pub(crate) changes: u64,
+    /// How many threads wait for the next change.
+    waiting: usize,
     /// Commits of this store so far.
     pub(crate) commits: u64,
     /// How often the file was found in another state than this store's last.
@@ -552,15 +554,17 @@ impl Inner {
         loop {
             match work() {
                 Err(Error::Busy { .. }) if start.elapsed() < timeout => {
-                    let state = self.state();
+                    let mut state = self.state();
                     // A change while `work` ran is one to try again after, and so is any before
                     // the first look.
                     if seen.replace(state.changes) != Some(state.changes) {
                         continue;
                     }
                     // Other processes tell nobody.
+                    state.waiting += 1;
                     let waited = self.change.wait_timeout(state, pause);
-                    let (state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+                    let (mut state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+                    state.waiting -= 1;
                     drop(state);
                     if waited.timed_out() {
                         pause = next_pause(pause, start.elapsed());
@@ -574,15 +578,21 @@ impl Inner {
     /// Tells those who wait for a writer of this store.
     pub(crate) fn changed(&self, state: &mut State) {
         state.changes += 1;
-        self.change.notify_all();
+        // A wake is a call of the system, whether or not anybody waits.
+        if state.waiting > 0 {
+            self.change.notify_all();
+        }
     }
 
     /// Waits for the next change.
     pub(crate) fn wait_for_change<'s>(
         &'s self,
-        state: MutexGuard<'s, State>,
+        mut state: MutexGuard<'s, State>,
     ) -> MutexGuard<'s, State> {
-        self.change.wait(state).unwrap_or_else(PoisonError::into_inner)
+        state.waiting += 1;
+        let mut state = self.change.wait(state).unwrap_or_else(PoisonError::into_inner);
+        state.waiting -= 1;
+        state
     }
 
     /// Counts one more transaction and returns the file's state and pages; locks the file for the

@@ -29,11 +29,21 @@ pub struct Compacted {
     pub bytes_after: u64,
 }
 
-/// The bytes of a document's chunks: left by the last compaction, and appended since.
+/// While a document is open, compacting waits until this share of its changes was appended since:
+/// making the chunk costs the whole history, and so each change pays for so many.
+const OPEN_SHARE: u64 = 8;
+
+/// The bytes and changes of a document's chunks: left by the last compaction, and appended since.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Share {
-    pub(crate) compact: u64,
-    pub(crate) appended: u64,
+    compact: Part,
+    appended: Part,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Part {
+    bytes: u64,
+    changes: u64,
 }
 
 impl Share {
@@ -42,14 +52,21 @@ impl Share {
         let mut share = Share::default();
         // A document chunk of one change is as good as the change.
         let sql = "SELECT total(length(bytes)) FILTER (WHERE changes <> 1), \
-                   total(length(bytes)) FILTER (WHERE changes = 1) \
+                   total(changes) FILTER (WHERE changes <> 1), \
+                   total(length(bytes)) FILTER (WHERE changes = 1), \
+                   total(changes) FILTER (WHERE changes = 1) \
                    FROM _shoal_chunk WHERE id BETWEEN ?1 AND ?2";
         let ids = tables::chunk_ids(id);
         let ids = [SqlValue::Int(*ids.start()), SqlValue::Int(*ids.end())];
         tables::query(connection, sql, &ids, |row| {
-            if let &[ValueRef::Real(compact), ValueRef::Real(appended)] = row {
-                share = Share { compact: compact as u64, appended: appended as u64 };
-            }
+            let part = |first: usize| {
+                let total = |place: usize| match row.get(place) {
+                    Some(ValueRef::Real(total)) => *total as u64,
+                    _ => 0,
+                };
+                Part { bytes: total(first), changes: total(first + 1) }
+            };
+            share = Share { compact: part(0), appended: part(2) };
             Ok(())
         })?;
         Ok(share)
@@ -57,12 +74,20 @@ impl Share {
 
     /// True once the appended bytes outnumber the compacted ones.
     pub(crate) fn is_due(self) -> bool {
-        self.appended >= LEAST_BYTES && self.appended > self.compact
+        self.appended.bytes >= LEAST_BYTES && self.appended.bytes > self.compact.bytes
     }
 
-    /// After so many bytes more it is time to look again.
+    /// The same of a document that stays open: see [`OPEN_SHARE`].
+    pub(crate) fn is_due_while_open(self) -> bool {
+        self.is_due() && self.appended.changes >= self.compact.changes / OPEN_SHARE
+    }
+
+    /// After so many bytes more it is time to look again at an open document.
     pub(crate) fn look_again(self) -> u64 {
-        LEAST_BYTES.max(self.compact.saturating_sub(self.appended) / 2)
+        let bytes = self.compact.bytes.saturating_sub(self.appended.bytes) / 2;
+        let changes = (self.compact.changes / OPEN_SHARE).saturating_sub(self.appended.changes);
+        let each = self.appended.bytes / self.appended.changes.max(1);
+        LEAST_BYTES.max(bytes).max(changes.saturating_mul(each))
     }
 }
 

@@ -19,6 +19,8 @@ const SHORT_JSON: u64 = 1 << 10;
 const CLOSED_JSON: u64 = 64 << 10;
 /// JSON is written once the bytes appended since reach this part of its length.
 const JSON_SHARE: u64 = 4;
+/// Fewer bytes appended do not make JSON old that is not short.
+const LEAST_LAG: u64 = 1 << 10;
 
 /// A document of a database that stays open: it is edited as the [`Document`] it holds,
 /// [`Database::commit`] makes the edits durable, and [`Database::refresh`] takes in what others
@@ -191,7 +193,7 @@ impl Database {
     }
 
     /// Compacts an open document once what was appended takes more than what the last compaction
-    /// left: about once in a doubling of the history, in a transaction of its own.
+    /// left, and has an eighth of its changes: in a transaction of its own.
     fn compact_if_due(&mut self, open: &mut OpenDocument, now_ms: i64) -> Result<(), Error> {
         if self.connection.in_transaction() {
             return Ok(());
@@ -200,7 +202,7 @@ impl Database {
         let share = self.write(|database| {
             let connection = &mut database.connection;
             let share = Share::of(connection, *id)?;
-            if !share.is_due() || tables::last(connection, *id)? != stored.last {
+            if !share.is_due_while_open() || tables::last(connection, *id)? != stored.last {
                 return Ok(share);
             }
             compact::compact(connection, *id, document, now_ms)?;
@@ -355,7 +357,8 @@ pub(crate) fn keep_json(
         let row = tables::find_id(connection, id)?;
         lag.json_bytes = row.map_or(0, |row| row.json_bytes);
     }
-    if lag.json_bytes < short || lag.bytes >= lag.json_bytes / JSON_SHARE {
+    let due = (lag.json_bytes / JSON_SHARE).max(LEAST_LAG);
+    if lag.json_bytes < short || lag.bytes >= due {
         let json = json_of(name, document)?;
         *lag = put_json(connection, id, heads, &json)?;
     } else if !tables::is_lagging(connection, id)? {
@@ -396,13 +399,12 @@ fn put_json(
     heads: &[ChangeHash],
     json: &str,
 ) -> Result<Lag, Error> {
-    let row = tables::find_id(connection, id)?;
-    let row = row.ok_or(Error::Corrupt {
+    let name = tables::name_of(connection, id)?.ok_or(Error::Corrupt {
         table: tables::DOC,
         rowid: id,
         why: "the document has chunks and no row",
     })?;
-    tables::put_doc(connection, (id, &row.name), heads, json)?;
+    tables::put_doc(connection, (id, &name), heads, json)?;
     tables::set_lagging(connection, id, false)?;
     Ok(Lag { bytes: 0, json_bytes: json.len() as u64 })
 }

@@ -30,6 +30,8 @@ impl Connection {
     /// can make; `None` where all are: a table with checks, foreign keys, triggers or generated
     /// columns among others, two changes of one row, hooks that want to see rows.
     ///
+    /// Triggers do not run where [`Connection::silence_triggers`] says so.
+    ///
     /// The outcome is that of all changes made one by one, if those left are made next, in their
     /// order.
     ///
@@ -44,9 +46,10 @@ impl Connection {
         edits: &[RowEdit<'_>],
     ) -> Result<Option<Edited>, Error> {
         self.begin_without_sql("changing rows needs an open transaction")?;
-        if self.refuse_temporary_triggers(table).is_err() {
+        let is_silent = self.silences_triggers;
+        if !is_silent && self.refuse_temporary_triggers(table).is_err() {
             return Ok(None);
         }
-        write::edit_rows(self.running_without_sql()?, table, edits)
+        write::edit_rows(self.running_without_sql()?, (table, is_silent), edits)
     }
 }

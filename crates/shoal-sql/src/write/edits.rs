@@ -80,18 +80,18 @@ enum Way {
 /// [`Error::Store`], after which the transaction is to be taken back.
 pub(crate) fn edit_rows(
     running: Running<'_>,
-    name: &str,
+    (name, is_silent): (&str, bool),
     edits: &[RowEdit<'_>],
 ) -> Result<Option<Edited>, Error> {
     let Some(Object::Table(table)) = running.schema.object(name) else { return Ok(None) };
     let width = table.columns.len();
-    if !table.triggers.list.is_empty()
+    if !is_silent && !table.triggers.list.is_empty()
         || running.session.row_hooks().is_some()
         || edits.iter().any(|edit| edit.keyed().len() != width)
     {
         return Ok(None);
     }
-    let mut within = Within::new(running.schema, running.home, false, None);
+    let mut within = Within::new(running.schema, running.home, is_silent, None);
     for change in [Change::Insert { single: false }, Change::Update(&|_| true), Change::Delete] {
         if !References::new(&mut within, table, change)?.is_empty() {
             return Ok(None);

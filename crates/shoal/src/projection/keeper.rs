@@ -171,7 +171,7 @@ impl State {
             doc.until_look = doc.until_look.saturating_sub(appended);
             if compacts && doc.until_look == 0 {
                 let mut share = Share::of(connection, id)?;
-                if share.is_due() {
+                if share.is_due_while_open() {
                     compact::compact(connection, id, document, now_ms)?;
                     stored.last = documents::last(connection, id)?;
                     share = Share::of(connection, id)?;

@@ -10,6 +10,7 @@
 mod define;
 mod edit;
 mod edited;
+mod fill;
 mod keeper;
 mod past;
 mod rows;
@@ -30,9 +31,10 @@ use crate::tables as documents;
 use crate::{Database, Environment, Error};
 
 pub(crate) use define::{Definition, ProjectionStatement, parse};
+use fill::{fill, write_new};
 pub(crate) use keeper::Keeper;
 pub(crate) use past::{kept_definition, past_rows};
-use rows::Found;
+use rows::{Found, Row};
 use tables::{Part, Statements};
 use touched::{Touched, touched};
 
@@ -204,24 +206,6 @@ fn rebuild(
     };
     tables::remake(connection, &definition)?;
     fill(connection, environment, &definition)
-}
-
-/// Writes the rows of every document into an empty projection.
-fn fill(
-    connection: &mut Connection,
-    environment: &Environment,
-    definition: &Definition,
-) -> Result<(), Error> {
-    let mut statements = Statements::default();
-    for doc in documents::docs(connection)? {
-        if !tables::chooses(connection, definition, &doc.name)? {
-            continue;
-        }
-        let actor = environment.new_actor();
-        let (document, _) = open_document::read_whole(connection, doc.id, &actor)?;
-        write_all((connection, &mut statements), definition, doc.id, &document)?;
-    }
-    Ok(())
 }
 
 impl Projections {
@@ -415,7 +399,12 @@ fn write_all(
         Ok(())
     })?;
     let keys: BTreeSet<&[u8]> = wanted.iter().map(|row| row.key.as_slice()).collect();
-    delete_others((connection, statements), definition, doc, |key| keys.contains(key))?;
+    let present =
+        delete_others((connection, statements), definition, doc, |key| keys.contains(key))?;
+    if present.is_empty() {
+        let wanted: Vec<(i64, Row)> = wanted.into_iter().map(|row| (doc, row)).collect();
+        return write_new((connection, statements), definition, &wanted);
+    }
     let mut writer = tables::Writer::new(connection, definition, doc, statements);
     wanted.iter().try_for_each(|row| writer.put(row))
 }

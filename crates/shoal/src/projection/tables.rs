@@ -393,6 +393,9 @@ pub(super) struct Writer<'c> {
     definition: &'c Definition,
     doc: i64,
     statements: &'c mut Statements,
+    /// By part: true where its table may have entries, once somebody looked. Most projections have
+    /// no conflict and no misfit, and nothing is to be deleted.
+    beside: [Option<bool>; 3],
 }
 
 impl<'c> Writer<'c> {
@@ -402,7 +405,12 @@ impl<'c> Writer<'c> {
         doc: i64,
         statements: &'c mut Statements,
     ) -> Self {
-        Writer { connection, definition, doc, statements }
+        Writer { connection, definition, doc, statements, beside: [None; 3] }
+    }
+
+    /// Goes on with the rows of another document.
+    pub(super) fn at(&mut self, doc: i64) {
+        self.doc = doc;
     }
 
     /// Writes a row, in the place of the one with its key.
@@ -434,6 +442,9 @@ impl<'c> Writer<'c> {
     pub(super) fn put_beside(&mut self, row: &Row) -> Result<(), Error> {
         let Definition { name, columns, asserts, .. } = self.definition;
         self.clear_beside(&row.key)?;
+        if !(row.conflicts.is_empty() && row.misfits.is_empty() && asserts.is_empty()) {
+            self.beside = [Some(true); 3];
+        }
         for (column, op, value) in &row.conflicts {
             let statement = match &mut self.statements.conflict {
                 Some(statement) => statement,
@@ -519,10 +530,23 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
+    /// True where the table of a part beside the rows may have entries.
+    fn may_have_entries(&mut self, place: usize, part: Part) -> Result<bool, Error> {
+        if let Some(known) = self.beside[place] {
+            return Ok(known);
+        }
+        let found = self.connection.row_walk(&part.table(&self.definition.name))?.next()?;
+        self.beside[place] = Some(found);
+        Ok(found)
+    }
+
     /// Deletes the entries beside a row.
     pub(super) fn clear_beside(&mut self, key: &[u8]) -> Result<(), Error> {
         let beside = parts(self.definition).filter(|part| *part != Part::Rows);
         for (place, part) in beside.enumerate() {
+            if !self.may_have_entries(place, part)? {
+                continue;
+            }
             let statement = match &mut self.statements.clear[place] {
                 Some(statement) => statement,
                 none => {
