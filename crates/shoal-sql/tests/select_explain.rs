@@ -113,7 +113,8 @@ fn difference(
     let expect = tree(&theirs(peer, &format!("explain query plan {sql}")).unwrap().rows);
     let got = plan(connection, sql);
     let writes = !sql.starts_with("select") && !sql.starts_with("values");
-    // Rows to be changed are found by an index alone, where SQLite looks at them, too. SQLite numbers queries while parsing.
+    // Rows to be changed are found by an index alone, where SQLite looks at them, too. SQLite
+    // numbers queries while parsing.
     let plain = |lines: &[String]| {
         let unnumbered = |line: &String| match line.to_lowercase().contains("subquery") {
             true => line.replace(|c: char| c.is_ascii_digit(), ""),

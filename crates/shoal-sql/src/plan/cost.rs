@@ -316,7 +316,7 @@ fn sampled_share(expr: &Expr, source: &Source) -> Option<f64> {
     }
 }
 
-/// The share of rows left by a condition on one table, as far as a sample of the table's rows tells.
+/// The share of rows left by a condition on one table, where a sample of the table's rows tells.
 pub(super) fn share_of_samples(condition: &Expr, sources: &[Source]) -> Option<f64> {
     sources.iter().find_map(|source| {
         let SourceKind::Table(table) = &source.kind else { return None };
