@@ -24,7 +24,7 @@ use crate::graph::Graph;
 use crate::procedure::{Bounds, Input, Procedures, Signature, ValueKind};
 use crate::value::Value;
 use options::Options;
-pub(crate) use snapshot::{Direction, Selection, Snapshot};
+pub(crate) use snapshot::{Direction, Marks, Selection, Snapshot};
 pub(crate) use snapshots::{KeptSnapshots, Snapshots, States};
 
 /// The procedures of this crate, `algo.*`.
@@ -32,6 +32,7 @@ pub(crate) use snapshots::{KeptSnapshots, Snapshots, States};
 pub struct Algorithms;
 
 /// A procedure's name, its arguments before `options`, its own options, and its results.
+#[derive(Debug)]
 pub(crate) struct Algorithm {
     pub(crate) name: &'static str,
     pub(crate) inputs: &'static [(&'static str, ValueKind)],
@@ -164,7 +165,30 @@ impl Procedures for Algorithms {
     ) -> Result<Vec<Vec<Value>>> {
         let read =
             |selection: &Selection<'_>| Snapshot::read(graph, selection, bounds).map(Arc::new);
-        Algorithms::run(name, args, graph, bounds, &read)
+        let found = Algorithms::run(name, args, graph, bounds, &read)?;
+        Ok(found.rows().map(<[Value]>::to_vec).collect())
+    }
+}
+
+/// The rows of a call, one behind the other.
+#[derive(Debug)]
+pub(crate) struct Found {
+    width: usize,
+    values: Vec<Value>,
+}
+
+impl Found {
+    fn of(width: usize, rows: impl IntoIterator<Item = Vec<Value>>) -> Found {
+        Found { width, values: rows.into_iter().flatten().collect() }
+    }
+
+    /// The number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.values.len() / self.width
+    }
+
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &[Value]> {
+        self.values.chunks_exact(self.width)
     }
 }
 
@@ -182,7 +206,7 @@ impl Algorithms {
         graph: &dyn Graph,
         bounds: &dyn Bounds,
         read: &ReadSnapshot<'_>,
-    ) -> Result<Vec<Vec<Value>>> {
+    ) -> Result<Found> {
         let algorithm = algorithm(name)
             .ok_or_else(|| Error::argument(format!("no procedure is named {name}")))?;
         let options =
@@ -208,20 +232,23 @@ impl Algorithms {
         Ok(match algorithm.name {
             "algo.bfs" => {
                 let depths = paths::breadth_first(snapshot, start()?, bounds)?;
-                rows(snapshot, &depths, |depth| depth.map(|depth| Value::Integer(i64::from(depth))))
+                rows(snapshot, &depths, |depth| {
+                    (*depth != paths::FAR).then(|| Value::Integer(i64::from(*depth)))
+                })
             }
             "algo.shortestPaths" => {
                 let costs = paths::dijkstra(snapshot, start()?, bounds)?;
                 rows(snapshot, &costs, |cost| cost.is_finite().then_some(Value::Float(*cost)))
             }
-            "algo.degree" => (0..snapshot.len())
-                .map(|at| {
+            "algo.degree" => {
+                let row = |at: usize| {
                     let count = |count: usize| Value::Integer(count as i64);
                     let outgoing = count(snapshot.outgoing(at).len());
                     let incoming = count(snapshot.incoming(at).len());
-                    vec![Value::Node(snapshot.id(at)), outgoing, incoming]
-                })
-                .collect(),
+                    [Value::Node(snapshot.id(at)), outgoing, incoming]
+                };
+                Found { width: 3, values: (0..snapshot.len()).flat_map(row).collect() }
+            }
             "algo.pageRank" => {
                 let (damping, rounds) = (options.damping(0.85)?, options.rounds(20)?);
                 let scores = central::page_rank(snapshot, damping, rounds, bounds)?;
@@ -244,7 +271,8 @@ impl Algorithms {
                 rows(snapshot, &labels, |label| Some(Value::Integer(*label)))
             }
             "algo.triangles" => {
-                vec![vec![Value::Integer(central::triangles(snapshot, bounds)? as i64)]]
+                let triangles = central::triangles(snapshot, bounds)?;
+                Found { width: 1, values: vec![Value::Integer(triangles as i64)] }
             }
             "algo.clustering" => rows(snapshot, &central::clustering(snapshot, bounds)?, |value| {
                 Some(Value::Float(*value))
@@ -255,18 +283,21 @@ impl Algorithms {
             "algo.topologicalOrder" => {
                 let order = paths::topological(snapshot, bounds)?;
                 let row = |(place, at): (usize, &usize)| {
-                    vec![Value::Node(snapshot.id(*at)), Value::Integer(place as i64)]
+                    [Value::Node(snapshot.id(*at)), Value::Integer(place as i64)]
                 };
-                order.iter().enumerate().map(row).collect()
+                Found { width: 2, values: order.iter().enumerate().flat_map(row).collect() }
             }
             "algo.aStar" => {
                 let estimate = Estimate::read(graph, &options)?;
-                let route = estimate.route(snapshot, ends()?, bounds)?;
+                let route = match (weight, estimate.keys) {
+                    (None, None) => routes::shortest(snapshot, ends()?, bounds)?,
+                    _ => estimate.route(snapshot, ends()?, bounds)?,
+                };
                 let row = |(route, visited): (routes::Route, usize)| {
                     let visited = Value::Integer(visited as i64);
                     vec![nodes_of(snapshot, &route), Value::Float(route.cost), visited]
                 };
-                route.into_iter().map(row).collect()
+                Found::of(3, route.into_iter().map(row))
             }
             "algo.kShortestPaths" => {
                 let routes = routes::several(snapshot, ends()?, given.count, bounds)?;
@@ -274,7 +305,7 @@ impl Algorithms {
                     let place = Value::Integer(place as i64 + 1);
                     vec![nodes_of(snapshot, route), Value::Float(route.cost), place]
                 };
-                routes.iter().enumerate().map(row).collect()
+                Found::of(3, routes.iter().enumerate().map(row))
             }
             "algo.spanningTree" => pair_rows(snapshot, &pairs::spanning(snapshot, bounds)?),
             "algo.similarity" => {
@@ -391,25 +422,22 @@ fn nodes_of(snapshot: &Snapshot, route: &routes::Route) -> Value {
     Value::List(nodes.collect())
 }
 
-fn pair_rows(snapshot: &Snapshot, pairs: &[pairs::Pair]) -> Vec<Vec<Value>> {
+fn pair_rows(snapshot: &Snapshot, pairs: &[pairs::Pair]) -> Found {
     let node = |at: u32| Value::Node(snapshot.id(at as usize));
-    pairs.iter().map(|&(a, b, number)| vec![node(a), node(b), Value::Float(number)]).collect()
+    let row = |&(a, b, number): &pairs::Pair| [node(a), node(b), Value::Float(number)];
+    Found { width: 3, values: pairs.iter().flat_map(row).collect() }
 }
 
 /// Memory of a row of up to three values.
 const ROW_BYTES: usize = 24 + 3 * 24;
 
-fn rows<T>(
-    snapshot: &Snapshot,
-    values: &[T],
-    value: impl Fn(&T) -> Option<Value>,
-) -> Vec<Vec<Value>> {
-    let row = |(at, one): (usize, &T)| Some(vec![Value::Node(snapshot.id(at)), value(one)?]);
-    values.iter().enumerate().filter_map(row).collect()
+fn rows<T>(snapshot: &Snapshot, values: &[T], value: impl Fn(&T) -> Option<Value>) -> Found {
+    let row = |(at, one): (usize, &T)| Some([Value::Node(snapshot.id(at)), value(one)?]);
+    Found { width: 2, values: values.iter().enumerate().filter_map(row).flatten().collect() }
 }
 
 /// Components by the smallest id in each.
-fn components_rows(snapshot: &Snapshot, components: &[usize]) -> Vec<Vec<Value>> {
+fn components_rows(snapshot: &Snapshot, components: &[usize]) -> Found {
     let mut least = vec![i64::MAX; snapshot.len()];
     for (at, component) in components.iter().enumerate() {
         least[*component] = least[*component].min(snapshot.id(at));

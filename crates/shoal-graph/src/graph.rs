@@ -91,12 +91,12 @@ pub trait Graph {
     /// Appends up to `count` ids of relationships above `after`, ascending.
     fn relationships(&self, after: Option<i64>, count: usize, to: &mut Vec<i64>) -> Result<()>;
 
-    /// Calls `each` with the source, the target and a property of every relationship of a type, or
-    /// of all: null where the property is missing, and where none is asked for. Ends may be ids
-    /// without a node.
+    /// Calls `each` with the source, the target and a property of every relationship, of any type
+    /// or of those listed: null where the property is missing, and where none is asked for. Ends
+    /// may be ids without a node.
     fn each_relationship(
         &self,
-        kind: Option<&str>,
+        kinds: &[&str],
         key: Option<&str>,
         each: &mut RelationshipVisitor<'_>,
     ) -> Result<()> {
@@ -107,7 +107,7 @@ pub trait Graph {
             self.relationships(after, ID_BATCH, &mut ids)?;
             for id in &ids {
                 let Some(found) = self.relationship(*id)? else { continue };
-                if kind.is_none_or(|kind| *found.kind == *kind) {
+                if kinds.is_empty() || kinds.contains(&&*found.kind) {
                     let value = key.and_then(|key| found.properties.get(key));
                     each(found.source, found.target, value.unwrap_or(&Value::Null))?;
                 }

@@ -17,7 +17,7 @@ use shoal_sql::{Connection, Value as Sql};
 use crate::error::{Error, Result};
 use crate::graph::{Edge, Graph, NodeData, RelationshipData, RelationshipVisitor, Side};
 use crate::kept::Kept;
-use crate::pgq::definition::{ElementTable, MappedGraph, Property};
+use crate::pgq::definition::{EdgeEnd, ElementTable, MappedGraph, Property};
 use crate::pgq::elements::quoted;
 use crate::source::{ConnectionSource, Source, failed};
 use crate::value::{Map, Value};
@@ -76,6 +76,62 @@ impl<S: Source> TablesGraph<S> {
 
     fn type_of(table: &ElementTable) -> &str {
         table.first_label()
+    }
+
+    /// Calls `each` with both ends of the edges of a table that a condition holds for: the alias of
+    /// the table in it, its SQL, and parameters.
+    pub(crate) fn each_edge_where(
+        &self,
+        table: usize,
+        (alias, condition, arguments): (&str, &str, &[Sql]),
+        each: &mut dyn FnMut(i64, i64) -> Result<()>,
+    ) -> Result<()> {
+        let Some(edge) = self.graph.edges.get(table) else { return Ok(()) };
+        let ends = (self.node_kind(edge.source.vertex), self.node_kind(edge.target.vertex));
+        let (Some(kind), (Some(source), Some(target))) = (self.edge_kind(table), ends) else {
+            return Ok(());
+        };
+        let pass = EdgePass {
+            kind,
+            source: EndOf { end: &edge.source, node: source },
+            target: EndOf { end: &edge.target, node: target },
+            shown: None,
+            alias,
+            filter: Some((condition, arguments)),
+        };
+        self.inner.borrow_mut().each_edge(&pass, &mut |from, to, _| each(from, to))
+    }
+
+    /// The definition.
+    pub(crate) fn definition(&self) -> Arc<MappedGraph> {
+        Arc::clone(&self.graph)
+    }
+
+    /// The tables that ids and ends of edges are read from; true beside those of whose rows more
+    /// than the rowid is read.
+    pub(crate) fn followed(&self) -> Vec<(String, bool)> {
+        let mut tables: Vec<(String, bool)> = Vec::new();
+        for (place, vertex) in self.graph.vertices.iter().enumerate() {
+            let rowid = vertex.facts.rowid.as_ref();
+            let is_rowid = |end: &EdgeEnd| {
+                end.vertex != place || rowid.is_some_and(|rowid| end.references == [rowid.as_str()])
+            };
+            let by_rowid = self
+                .graph
+                .edges
+                .iter()
+                .all(|edge| is_rowid(&edge.source) && is_rowid(&edge.target));
+            tables.push((vertex.table.clone(), rowid.is_none() || !by_rowid));
+        }
+        tables.extend(self.graph.edges.iter().map(|edge| (edge.element.table.clone(), true)));
+        tables
+    }
+
+    /// The id of the row with a rowid in the first vertex table, where the rowid is its key.
+    pub(crate) fn id_of_rowid_key(&self, key: i64) -> Option<i64> {
+        let kind = self.node_kind(0)?;
+        let rowid = kind.table.facts.rowid.as_ref()?;
+        if kind.table.key == [rowid.as_str()] { kind.id(key).ok() } else { None }
     }
 
     /// The names of the tables, vertices first.
@@ -319,12 +375,12 @@ impl<S: Source> Graph for TablesGraph<S> {
 
     fn each_relationship(
         &self,
-        kind: Option<&str>,
+        kinds: &[&str],
         key: Option<&str>,
         each: &mut RelationshipVisitor<'_>,
     ) -> Result<()> {
         for (at, edge) in self.graph.edges.iter().enumerate() {
-            if kind.is_some_and(|kind| kind != Self::type_of(&edge.element)) {
+            if !kinds.is_empty() && !kinds.contains(&Self::type_of(&edge.element)) {
                 continue;
             }
             let ends = (self.node_kind(edge.source.vertex), self.node_kind(edge.target.vertex));
@@ -337,6 +393,8 @@ impl<S: Source> Graph for TablesGraph<S> {
                 source: EndOf { end: &edge.source, node: source },
                 target: EndOf { end: &edge.target, node: target },
                 shown,
+                alias: "e",
+                filter: None,
             };
             self.inner.borrow_mut().each_edge(&pass, each)?;
         }

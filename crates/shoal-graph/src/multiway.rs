@@ -6,9 +6,12 @@
 //! is searched node by node (`search`): candidates of a node are the intersection of the sorted
 //! neighbours of all nodes before, the worst-case optimal join of cycles.
 //!
+//! [`Reach`] gives the ends of walks of any length.
+//!
 //! Edges of one class are different in a match. Edges are told apart by their ends alone: where two
 //! edges of a class lie between the same nodes, the second has one choice less.
 
+mod reach;
 mod search;
 #[cfg(test)]
 mod tests;
@@ -19,11 +22,12 @@ use std::sync::Arc;
 use crate::algorithms::Snapshot;
 use crate::error::{Error, Result};
 use crate::procedure::Bounds;
+pub(crate) use reach::{Reach, Walk};
 use search::Search;
 
 /// The way from a node to its neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+pub(crate) enum Way {
     Outgoing,
     Incoming,
     Either,
@@ -66,6 +70,14 @@ impl Places {
 }
 
 impl Candidates {
+    /// The number of candidates among `all` places.
+    pub(crate) fn len(&self, all: usize) -> usize {
+        match self {
+            Candidates::All => all,
+            Candidates::Only(places) => places.list.len(),
+        }
+    }
+
     fn has(&self, place: u32) -> bool {
         match self {
             Candidates::All => true,

@@ -85,6 +85,26 @@ impl<S> SqliteGraph<S> {
     }
 }
 
+impl<S: Source> SqliteGraph<S> {
+    /// Calls `each` with both ends of the relationships for which a condition holds: the alias of
+    /// the table in it, its SQL, and parameters.
+    pub(crate) fn each_edge_where(
+        &self,
+        (alias, condition, arguments): (&str, &str, &[Sql]),
+        each: &mut dyn FnMut(i64, i64) -> Result<()>,
+    ) -> Result<()> {
+        let alias = crate::pgq::elements::quoted(alias);
+        let sql = format!(
+            "SELECT {alias}.source, {alias}.target FROM _graph_edge AS {alias} WHERE {condition}"
+        );
+        let inner = &mut *self.inner.borrow_mut();
+        if !inner.has_tables {
+            return Ok(());
+        }
+        inner.rows(&sql, arguments, |row| each(integer(&row[0])?, integer(&row[1])?))
+    }
+}
+
 impl<S: Source> Inner<S> {
     /// Calls `each` with the rows of a query.
     fn rows(
@@ -319,7 +339,7 @@ impl<S: Source> Graph for SqliteGraph<S> {
 
     fn each_relationship(
         &self,
-        kind: Option<&str>,
+        kinds: &[&str],
         key: Option<&str>,
         each: &mut RelationshipVisitor<'_>,
     ) -> Result<()> {
@@ -329,10 +349,12 @@ impl<S: Source> Graph for SqliteGraph<S> {
         }
         // Without a property, the index by source answers.
         let shown = if key.is_some() { ", id, properties" } else { "" };
-        let (filter, arguments) = match kind {
-            Some(kind) => (" WHERE type = ?1", vec![Sql::text(kind)]),
-            None => ("", Vec::new()),
+        let numbers: Vec<String> = (1..=kinds.len()).map(|number| format!("?{number}")).collect();
+        let filter = match kinds.is_empty() {
+            true => String::new(),
+            false => format!(" WHERE type IN ({})", numbers.join(", ")),
         };
+        let arguments: Vec<Sql> = kinds.iter().map(|kind| Sql::text(*kind)).collect();
         let sql = format!("SELECT source, target{shown} FROM _graph_edge{filter}");
         inner.rows(&sql, &arguments, |row| {
             let (source, target) = (integer(&row[0])?, integer(&row[1])?);

@@ -66,7 +66,8 @@ pub use schema::{
 };
 pub use schema::{
     Column, Index, Module, ModuleContext, ModuleRows, NarrowedTable, Object, Operator,
-    OperatorRows, PAST_MODULE, Schema, Table, View, VisibleForeignKey, VisibleKeys, VisibleTable,
+    OperatorRows, PAST_MODULE, Schema, SeenTables, Table, View, VisibleForeignKey, VisibleKeys,
+    VisibleTable,
 };
 #[doc(hidden)]
 pub use session::forced::{Forced, ForcedAccess, ForcedCarrier, ForcedChoice, ForcedJoin};

@@ -12,7 +12,7 @@ pub(super) struct Options<'v> {
     map: Option<&'v Map>,
     direction: Direction,
     label: Option<&'v str>,
-    kind: Option<&'v str>,
+    kinds: Vec<&'v str>,
 }
 
 impl<'v> Options<'v> {
@@ -41,9 +41,10 @@ impl<'v> Options<'v> {
             let message = format!("{name} has no option {key}; it has {}", known.join(", "));
             return Err(Error::argument(message));
         }
-        let mut options = Options { map, direction: Direction::Outgoing, label: None, kind: None };
+        let mut options =
+            Options { map, direction: Direction::Outgoing, label: None, kinds: Vec::new() };
         options.label = options.text("label")?;
-        options.kind = options.text("type")?;
+        options.kinds.extend(options.text("type")?);
         options.direction = match options.text("direction")? {
             None | Some("out") => Direction::Outgoing,
             Some("in") => Direction::Incoming,
@@ -58,8 +59,8 @@ impl<'v> Options<'v> {
 
     /// The part of the graph that is asked for.
     pub(super) fn selection<'s>(&'s self, weight: Option<&'s str>) -> Selection<'s> {
-        let Options { direction, label, kind, .. } = self;
-        Selection { label: *label, kind: *kind, direction: *direction, weight }
+        let Options { direction, label, kinds, .. } = self;
+        Selection { label: *label, kinds, direction: *direction, weight }
     }
 
     pub(super) fn direction(&self) -> Direction {

@@ -7,31 +7,31 @@ use super::Snapshot;
 use crate::error::{Error, Result};
 use crate::procedure::Bounds;
 
-/// Steps from a node along relationships; nothing for nodes out of reach.
+/// The steps to a node out of reach.
+pub(super) const FAR: u32 = u32::MAX;
+
+/// Steps from a node along relationships; [`FAR`] for nodes out of reach.
 pub(super) fn breadth_first(
     snapshot: &Snapshot,
     start: usize,
     bounds: &dyn Bounds,
-) -> Result<Vec<Option<u32>>> {
-    bounds.keep(24 * snapshot.len())?;
-    let mut depths = vec![None; snapshot.len()];
-    depths[start] = Some(0);
-    let mut level = vec![start];
-    let mut depth = 0;
-    while !level.is_empty() {
-        depth += 1;
-        let mut next = Vec::new();
-        for at in level {
-            bounds.tick()?;
-            for &other in snapshot.outgoing(at) {
-                let known = &mut depths[other as usize];
-                if known.is_none() {
-                    *known = Some(depth);
-                    next.push(other as usize);
-                }
+) -> Result<Vec<u32>> {
+    bounds.keep(12 * snapshot.len())?;
+    let mut depths = vec![FAR; snapshot.len()];
+    depths[start] = 0;
+    let mut queue = vec![start as u32];
+    let mut next = 0;
+    while let Some(&at) = queue.get(next) {
+        next += 1;
+        bounds.tick()?;
+        let depth = depths[at as usize] + 1;
+        for &other in snapshot.outgoing(at as usize) {
+            let known = &mut depths[other as usize];
+            if *known == FAR {
+                *known = depth;
+                queue.push(other);
             }
         }
-        level = next;
     }
     Ok(depths)
 }

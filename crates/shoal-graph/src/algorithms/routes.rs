@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Snapshot;
+use super::{Marks, Snapshot};
 use crate::error::Result;
 use crate::procedure::Bounds;
 
@@ -70,6 +70,75 @@ pub(super) fn cheapest(
     Ok(None)
 }
 
+/// The route with the fewest steps, and how many nodes were found on the way: level by level from
+/// both ends, always from the end with fewer relationships ahead. The first node found from both
+/// ends is on a shortest route, for one of the two has it on its last level.
+///
+/// # Errors
+/// Errors of the bounds.
+pub(super) fn shortest(
+    snapshot: &Snapshot,
+    (start, end): (usize, usize),
+    bounds: &dyn Bounds,
+) -> Result<Option<(Route, usize)>> {
+    let (start, end) = (start as u32, end as u32);
+    if start == end {
+        return Ok(Some((Route { nodes: vec![start], cost: 0.0 }, 1)));
+    }
+    snapshot.with_marks(bounds, |[ahead, back]| {
+        ahead.find(start, start);
+        back.find(end, end);
+        let onwards = |at: u32| snapshot.outgoing(at as usize);
+        let backwards = |at: u32| snapshot.incoming(at as usize);
+        let (mut first, mut last) = (vec![start], vec![end]);
+        let (mut first_work, mut last_work) = (onwards(start).len(), backwards(end).len());
+        let mut found = 2;
+        while !first.is_empty() && !last.is_empty() {
+            let is_ahead = first_work <= last_work;
+            let (level, work, mine, theirs) = match is_ahead {
+                true => (&mut first, &mut first_work, &mut *ahead, &mut *back),
+                false => (&mut last, &mut last_work, &mut *back, &mut *ahead),
+            };
+            *work = 0;
+            let mut next = Vec::new();
+            for at in std::mem::take(level) {
+                bounds.tick()?;
+                for &other in if is_ahead { onwards(at) } else { backwards(at) } {
+                    if !mine.find(other, at) {
+                        continue;
+                    }
+                    found += 1;
+                    if theirs.number(other).is_some() {
+                        return Ok(Some((joined(other, (start, end), ahead, back), found)));
+                    }
+                    *work += if is_ahead { onwards(other) } else { backwards(other) }.len();
+                    next.push(other);
+                }
+            }
+            bounds.keep(4 * next.len())?;
+            *level = next;
+        }
+        Ok(None)
+    })
+}
+
+/// The route through a node found from both ends; marks have the nodes before.
+fn joined(middle: u32, (start, end): (u32, u32), ahead: &Marks, back: &Marks) -> Route {
+    let walk = |marks: &Marks, last: u32| {
+        let mut nodes = vec![middle];
+        let mut at = middle;
+        while at != last {
+            at = marks.number(at).expect("a node is found from a node found before");
+            nodes.push(at);
+        }
+        nodes
+    };
+    let mut nodes = walk(ahead, start);
+    nodes.reverse();
+    nodes.extend(&walk(back, end)[1..]);
+    Route { cost: (nodes.len() - 1) as f64, nodes }
+}
+
 /// Up to `count` cheapest routes without a node twice, the cheapest first.
 ///
 /// # Errors
@@ -113,4 +182,60 @@ pub(super) fn several(
         routes.push(route);
     }
     Ok(routes)
+}
+
+#[cfg(test)]
+mod tests {
+    use shoal_testkit::Random;
+
+    use super::*;
+    use crate::algorithms::{Direction, Selection, paths};
+    use crate::graph::{Graph, NodeData, RelationshipData};
+    use crate::memory::MemoryGraph;
+    use crate::procedure::Unbounded;
+    use crate::value::Map;
+
+    #[test]
+    fn searches_from_both_ends_find_shortest_routes() {
+        let mut random = Random::new(0x726f_7574_6573);
+        let mut far = 0;
+        for round in 0..400 {
+            let graph = MemoryGraph::new();
+            graph.begin(true).expect("a graph in memory begins");
+            let count = 1 + random.place(14);
+            let node = |_| graph.create_node(NodeData::default()).expect("a node");
+            let ids: Vec<i64> = (0..count).map(node).collect();
+            for _ in 0..random.place(2 * count) {
+                let (source, target) = (random.pick(&ids), random.pick(&ids));
+                let data =
+                    RelationshipData { source, target, kind: "R".into(), properties: Map::new() };
+                graph.create_relationship(data).expect("a relationship");
+            }
+            let ways = [Direction::Outgoing, Direction::Incoming, Direction::Both];
+            let direction = random.pick(&ways);
+            let selection = Selection { label: None, kinds: &[], direction, weight: None };
+            let snapshot = Snapshot::read(&graph, &selection, &Unbounded).expect("a snapshot");
+            for start in 0..count {
+                let depths = paths::breadth_first(&snapshot, start, &Unbounded).expect("depths");
+                for (end, &depth) in depths.iter().enumerate() {
+                    let route = shortest(&snapshot, (start, end), &Unbounded).expect("a search");
+                    let told = format!("round {round}, {start} to {end}: {snapshot:?}");
+                    let Some((route, found)) = route else {
+                        assert_eq!(depth, paths::FAR, "{told}");
+                        continue;
+                    };
+                    assert_eq!(route.cost, f64::from(depth), "{told}");
+                    assert_eq!(route.nodes.len(), depth as usize + 1, "{told}");
+                    assert_eq!(route.nodes.first(), Some(&(start as u32)), "{told}");
+                    assert_eq!(route.nodes.last(), Some(&(end as u32)), "{told}");
+                    for step in route.nodes.windows(2) {
+                        assert!(snapshot.outgoing(step[0] as usize).contains(&step[1]), "{told}");
+                    }
+                    assert!(found >= route.nodes.len() && found <= 2 * count, "{told}");
+                    far += usize::from(depth > 2);
+                }
+            }
+        }
+        assert!(far > 1000, "{far} routes of more than two steps");
+    }
 }

@@ -1,6 +1,6 @@
 //! A graph as compressed rows: for each node the places of its neighbours, both ways.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustc_hash::FxHashMap;
 
@@ -25,8 +25,8 @@ pub(crate) enum Direction {
 pub(crate) struct Selection<'s> {
     /// The label of the nodes; nothing takes all nodes.
     pub(crate) label: Option<&'s str>,
-    /// The type of the relationships; nothing takes all types.
-    pub(crate) kind: Option<&'s str>,
+    /// The types of the relationships; none takes all types.
+    pub(crate) kinds: &'s [&'s str],
     /// The way in which relationships are followed.
     pub(crate) direction: Direction,
     /// The property with a relationship's weight; nothing reads no weights.
@@ -36,14 +36,47 @@ pub(crate) struct Selection<'s> {
 /// Nodes by place, ascending by id, and their neighbours.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
-    ids: Vec<i64>,
+    ids: Arc<Vec<i64>>,
+    /// The way in which relationships are followed.
+    direction: Direction,
+    /// Neighbours that relationships lead to, ascending but where both ways are followed.
     outgoing: Rows,
-    /// Relationships against their direction; `outgoing` again where both ways are followed.
-    incoming: Option<Rows>,
+    /// Relationships against their direction, once somebody has asked for them.
+    incoming: OnceLock<Rows>,
     /// Relationships that led to or from no node of the selection.
     left_out: usize,
     /// Neighbours on either side, once a pattern has asked for them.
     either: OnceLock<Rows>,
+    /// Marks of searches, used again by the next one.
+    marks: Mutex<Vec<Marks>>,
+}
+
+/// A mark for each node, none of them set: a search sets its own number and clears none.
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    /// The number of the search that found the node, and a number of the search's own.
+    found: Vec<(u32, u32)>,
+    search: u32,
+}
+
+impl Marks {
+    /// Sets a node's number; false where the search has found the node before.
+    #[inline]
+    pub(crate) fn find(&mut self, at: u32, number: u32) -> bool {
+        let found = &mut self.found[at as usize];
+        let is_new = found.0 != self.search;
+        if is_new {
+            *found = (self.search, number);
+        }
+        is_new
+    }
+
+    /// The number of a node that the search has found.
+    #[inline]
+    pub(crate) fn number(&self, at: u32) -> Option<u32> {
+        let (search, number) = self.found[at as usize];
+        (search == self.search).then_some(number)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -100,51 +133,99 @@ impl Snapshot {
         if u32::try_from(ids.len()).is_err() {
             return Err(Error::limit("algorithms run on up to 2^32 nodes"));
         }
+        Snapshot::with_ids(Arc::new(ids), graph, selection, bounds)
+    }
+
+    /// Reads the relationships of a selection between nodes that are known.
+    fn with_ids(
+        ids: Arc<Vec<i64>>,
+        graph: &dyn Graph,
+        selection: &Selection<'_>,
+        bounds: &dyn Bounds,
+    ) -> Result<Snapshot> {
         let places = Places::of(&ids);
         bounds.keep(places.bytes())?;
         // A relationship's place in the list, and in the rows both ways.
         let edge_bytes = if selection.weight.is_some() { 2 * 24 } else { 2 * 8 };
-        let (mut ends, mut weights, mut left_out) = (Vec::new(), Vec::new(), 0);
+        let mut ends = Ends::default();
         graph.each_relationship(
-            selection.kind,
+            selection.kinds,
             selection.weight,
             &mut |source, target, value| {
                 bounds.tick()?;
                 // Relationships that leave the selection, or end at no node, lead nowhere.
                 let (Some(from), Some(to)) = (places.get(source), places.get(target)) else {
-                    left_out += 1;
+                    ends.left_out += 1;
                     return Ok(());
                 };
-                if ends.len().is_multiple_of(COUNT) {
+                if ends.pairs.len().is_multiple_of(COUNT) {
                     bounds.keep(COUNT * edge_bytes)?;
                 }
-                ends.push((from, to));
+                ends.push(from, to);
                 if let Some(key) = selection.weight {
-                    weights.push(weight_of(source, target, key, value)?);
+                    ends.weights.push(weight_of(source, target, key, value)?);
                 }
                 Ok(())
             },
         )?;
         drop(places);
-        // Grouped by target, then by source: rows have one order, whatever order the tables have.
-        let back = by_target(ends.iter().copied(), &weights, ids.len());
-        drop((ends, weights));
-        let rows = transposed(&back, ids.len());
-        let back = transposed(&rows, ids.len());
-        let (outgoing, incoming) = match selection.direction {
-            Direction::Outgoing => (rows, Some(back)),
-            Direction::Incoming => (back, Some(rows)),
+        let left_out = ends.left_out;
+        let rows = ends.rows(ids.len());
+        let outgoing = match selection.direction {
+            Direction::Outgoing => rows,
+            Direction::Incoming => transposed(&rows, ids.len()),
             Direction::Both => {
                 bounds.keep(2 * rows.bytes())?;
-                (merged(&rows, &back, ids.len()), None)
+                merged(&rows, &transposed(&rows, ids.len()), ids.len())
             }
         };
-        Ok(Snapshot { ids, outgoing, incoming, left_out, either: OnceLock::new() })
+        Ok(Snapshot {
+            ids,
+            direction: selection.direction,
+            outgoing,
+            incoming: OnceLock::new(),
+            left_out,
+            either: OnceLock::new(),
+            marks: Mutex::default(),
+        })
+    }
+
+    /// A snapshot of the same nodes with other relationships, by the ids of their ends.
+    ///
+    /// # Errors
+    /// What `read` and the bounds raise.
+    pub(crate) fn with_relationships(
+        &self,
+        bounds: &dyn Bounds,
+        read: impl FnOnce(&mut dyn FnMut(i64, i64) -> Result<()>) -> Result<()>,
+    ) -> Result<Snapshot> {
+        let places = Places::of(&self.ids);
+        bounds.keep(places.bytes())?;
+        let mut ends = Ends::default();
+        read(&mut |source, target| {
+            bounds.tick()?;
+            if let (Some(from), Some(to)) = (places.get(source), places.get(target)) {
+                if ends.pairs.len().is_multiple_of(COUNT) {
+                    bounds.keep(COUNT * 2 * 8)?;
+                }
+                ends.push(from, to);
+            }
+            Ok(())
+        })?;
+        Ok(Snapshot {
+            ids: Arc::clone(&self.ids),
+            direction: Direction::Outgoing,
+            outgoing: ends.rows(self.ids.len()),
+            incoming: OnceLock::new(),
+            left_out: 0,
+            either: OnceLock::new(),
+            marks: Mutex::default(),
+        })
     }
 
     /// The bytes in memory.
     pub(crate) fn bytes(&self) -> usize {
-        let incoming = self.incoming.as_ref().map_or(0, Rows::bytes);
+        let incoming = self.incoming.get().map_or(0, Rows::bytes);
         let either = self.either.get().map_or(0, Rows::bytes);
         8 * self.ids.len() + self.outgoing.bytes() + incoming + either
     }
@@ -162,21 +243,18 @@ impl Snapshot {
     /// Neighbours on either side, ascending: one for each relationship, a loop once. Cost: one pass
     /// of all rows at the first call.
     pub(crate) fn either(&self, at: usize) -> &[u32] {
-        let rows = self.either.get_or_init(|| match &self.incoming {
-            Some(incoming) => {
-                let mut both = merged(&self.outgoing, incoming, self.ids.len());
-                both.weights = Vec::new();
-                for bounds in both.starts.windows(2) {
-                    both.neighbours[bounds[0]..bounds[1]].sort_unstable();
-                }
-                both
-            }
-            None => Rows::default(),
-        });
-        match self.incoming {
-            Some(_) => rows.of(at),
-            None => self.outgoing.of(at),
+        if self.is_both() {
+            return self.outgoing.of(at);
         }
+        let rows = self.either.get_or_init(|| {
+            let mut both = merged(&self.outgoing, self.incoming_rows(), self.ids.len());
+            both.weights = Vec::new();
+            for bounds in both.starts.windows(2) {
+                both.neighbours[bounds[0]..bounds[1]].sort_unstable();
+            }
+            both
+        });
+        rows.of(at)
     }
 
     /// The number of nodes.
@@ -185,7 +263,7 @@ impl Snapshot {
     }
 
     /// The number of relationships; twice that where both ways are followed, loops but once.
-    pub(super) fn edge_count(&self) -> usize {
+    pub(crate) fn edge_count(&self) -> usize {
         self.outgoing.neighbours.len()
     }
 
@@ -204,9 +282,48 @@ impl Snapshot {
         self.outgoing.of(at)
     }
 
-    /// Places that relationships come from, one for each relationship.
+    /// Places that relationships come from, one for each relationship. Cost: one pass of all rows
+    /// at the first call.
     pub(crate) fn incoming(&self, at: usize) -> &[u32] {
-        self.incoming.as_ref().unwrap_or(&self.outgoing).of(at)
+        self.incoming_rows().of(at)
+    }
+
+    fn incoming_rows(&self) -> &Rows {
+        match self.is_both() {
+            true => &self.outgoing,
+            false => self.incoming.get_or_init(|| {
+                let mut rows = transposed(&self.outgoing, self.ids.len());
+                rows.weights = Vec::new();
+                rows
+            }),
+        }
+    }
+
+    /// Calls `search` with marks of which none is set. Marks are kept for the next search, so that
+    /// a search costs what it finds, and not what there is.
+    pub(crate) fn with_marks<T, const N: usize>(
+        &self,
+        bounds: &dyn Bounds,
+        search: impl FnOnce([&mut Marks; N]) -> Result<T>,
+    ) -> Result<T> {
+        let all = || self.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut marks: [Marks; N] = std::array::from_fn(|_| all().pop().unwrap_or_default());
+        for marks in &mut marks {
+            if marks.found.is_empty() {
+                bounds.keep(8 * self.len())?;
+                marks.found.resize(self.len(), (0, 0));
+            }
+            marks.search = match marks.search.checked_add(1) {
+                Some(next) => next,
+                None => {
+                    marks.found.fill((0, 0));
+                    1
+                }
+            };
+        }
+        let result = search(marks.each_mut());
+        all().extend(marks);
+        result
     }
 
     /// Weights of the relationships that lead away; empty where none were read.
@@ -227,7 +344,7 @@ impl Snapshot {
 
     /// True where each relationship is found at both of its ends.
     pub(super) fn is_both(&self) -> bool {
-        self.incoming.is_none()
+        self.direction == Direction::Both
     }
 
     /// Neighbours on either side, ascending, each once, without the node itself.
@@ -284,6 +401,39 @@ fn weight_of(source: i64, target: i64, key: &str, value: &Value) -> Result<f64> 
         "a relationship from node {source} to node {target} has the weight {weight}, which is \
          {fault}"
     )))
+}
+
+/// Relationships as they are read.
+#[derive(Default)]
+struct Ends {
+    pairs: Vec<(u32, u32)>,
+    weights: Vec<f64>,
+    left_out: usize,
+    /// True where a pair came behind a greater one.
+    is_mixed: bool,
+}
+
+impl Ends {
+    #[inline]
+    fn push(&mut self, from: u32, to: u32) {
+        self.is_mixed |= self.pairs.last().is_some_and(|last| *last > (from, to));
+        self.pairs.push((from, to));
+    }
+
+    /// The relationships by their sources, ascending by their targets within each: one order,
+    /// whatever order the tables have.
+    fn rows(self, count: usize) -> Rows {
+        let Ends { pairs, weights, is_mixed, .. } = self;
+        if is_mixed {
+            return transposed(&by_target(pairs.iter().copied(), &weights, count), count);
+        }
+        let mut starts = vec![0; count + 1];
+        pairs.iter().for_each(|(from, _)| starts[*from as usize + 1] += 1);
+        for at in 0..count {
+            starts[at + 1] += starts[at];
+        }
+        Rows { starts, neighbours: pairs.into_iter().map(|(_, to)| to).collect(), weights }
+    }
 }
 
 /// Relationships by their targets, in the order of `ends` within each.

@@ -24,7 +24,7 @@ struct Kept {
     states: States,
     graph: String,
     label: Option<String>,
-    kind: Option<String>,
+    kinds: Vec<String>,
     direction: Direction,
     weight: Option<String>,
     snapshot: Arc<Snapshot>,
@@ -34,18 +34,21 @@ impl Kept {
     fn is_of(&self, graph: &str, selection: &Selection<'_>) -> bool {
         self.graph.eq_ignore_ascii_case(graph)
             && self.label.as_deref() == selection.label
-            && self.kind.as_deref() == selection.kind
+            && self.kinds == selection.kinds
             && self.direction == selection.direction
             && self.weight.as_deref() == selection.weight
     }
 }
 
-/// Where snapshots of a graph are kept from query to query, as of a state of the databases.
+/// Where snapshots of a graph are kept from query to query, as of a state of the databases: the
+/// first of those in which the graph's tables are as they are now.
 #[derive(Clone, Copy)]
 pub(crate) struct KeptSnapshots<'k> {
     pub(crate) snapshots: &'k Snapshots,
     pub(crate) states: &'k States,
     pub(crate) graph: &'k str,
+    /// Called behind the reading of a snapshot to be kept.
+    pub(crate) has_read: &'k dyn Fn(),
 }
 
 impl KeptSnapshots<'_> {
@@ -67,15 +70,28 @@ impl KeptSnapshots<'_> {
     ) -> Result<Arc<Snapshot>> {
         let read = || Snapshot::read(graph, selection, bounds);
         match kept {
-            Some(kept) => kept.snapshots.of(kept.states, kept.graph, selection, read),
+            Some(kept) => {
+                let read = || {
+                    let snapshot = read()?;
+                    (kept.has_read)();
+                    Ok(snapshot)
+                };
+                kept.snapshots.of(kept.states, kept.graph, selection, read)
+            }
             None => read().map(Arc::new),
         }
     }
 }
 
 impl Snapshots {
-    /// The snapshot of a part of a graph in a state, read by `read` where none is kept. Snapshots
-    /// of other states are forgotten, the oldest ones of this state where all become too large.
+    #[cfg(test)]
+    pub(crate) fn all(&self) -> Vec<Arc<Snapshot>> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().map(|kept| Arc::clone(&kept.snapshot)).collect()
+    }
+
+    /// The snapshot of a part of a graph in a state, read by `read` where none is kept. The graph's
+    /// snapshots of other states are forgotten, and the oldest ones where all become too large.
     ///
     /// # Errors
     /// The errors of `read`.
@@ -90,7 +106,8 @@ impl Snapshots {
         let kept = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         {
             let mut kept = kept();
-            kept.retain(|kept| kept.states == *states);
+            let is_of_graph = |kept: &Kept| kept.graph.eq_ignore_ascii_case(graph);
+            kept.retain(|kept| kept.states == *states || !is_of_graph(kept));
             if let Some(kept) = kept.iter().find(|kept| kept.is_of(graph, selection)) {
                 return Ok(Arc::clone(&kept.snapshot));
             }
@@ -102,7 +119,7 @@ impl Snapshots {
             states: states.clone(),
             graph: graph.to_owned(),
             label: owned(selection.label),
-            kind: owned(selection.kind),
+            kinds: selection.kinds.iter().map(|kind| (*kind).to_owned()).collect(),
             direction: selection.direction,
             weight: owned(selection.weight),
             snapshot: Arc::clone(&snapshot),

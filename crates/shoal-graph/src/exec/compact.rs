@@ -45,7 +45,8 @@ struct ShapeEdge<'c> {
     from: usize,
     to: usize,
     is_either: bool,
-    kind: Option<&'c str>,
+    /// The types of the edge; none takes all types.
+    kinds: Vec<&'c str>,
     slot: usize,
 }
 
@@ -94,10 +95,9 @@ impl<'c> Shape<'c> {
             }
             let mut last = shape.node(&pattern.start)?;
             for (step, node) in &pattern.steps {
-                let kind = match &step.types {
-                    None => None,
-                    Some(LabelExpr::Name(name)) => Some(&**name),
-                    Some(_) => return None,
+                let kinds = match &step.types {
+                    None => Vec::new(),
+                    Some(types) => types_of(types)?,
                 };
                 if step.length.is_some() || step.properties.is_some() || step.is_bound {
                     return None;
@@ -108,7 +108,7 @@ impl<'c> Shape<'c> {
                     Direction::Right | Direction::Both => (last, next),
                 };
                 let is_either = step.direction == Direction::Both;
-                shape.edges.push(ShapeEdge { from, to, is_either, kind, slot: step.slot });
+                shape.edges.push(ShapeEdge { from, to, is_either, kinds, slot: step.slot });
                 last = next;
             }
         }
@@ -188,10 +188,28 @@ impl<'c> Shape<'c> {
         if pairs.peek().is_some() && !run.graph.has_single_ends() {
             return false;
         }
-        pairs.into_iter().all(|(one, other)| match (one.kind, other.kind) {
-            (Some(a), Some(b)) if a != b => true,
-            (a, b) => a == b && one.is_either == other.is_either,
+        pairs.into_iter().all(|(one, other)| {
+            let is_same = one.kinds == other.kinds && one.is_either == other.is_either;
+            let shares = one.kinds.iter().any(|kind| other.kinds.contains(kind));
+            is_same || !(shares || one.kinds.is_empty() || other.kinds.is_empty())
         })
+    }
+}
+
+/// The names of types by alternatives; `None` of other expressions.
+fn types_of(types: &LabelExpr) -> Option<Vec<&str>> {
+    match types {
+        LabelExpr::Name(name) => Some(vec![name]),
+        LabelExpr::Or(parts) => {
+            let mut all = Vec::new();
+            for part in parts {
+                all.extend(types_of(part)?);
+            }
+            all.sort_unstable();
+            all.dedup();
+            Some(all)
+        }
+        _ => None,
     }
 }
 
@@ -289,12 +307,12 @@ impl Run<'_> {
                 Err(_) => return Ok(None),
             }
         }
-        let place = |kind: Option<&str>| snapshots.iter().position(|(known, _)| *known == kind);
+        let place = |kinds: &[&str]| snapshots.iter().position(|(known, _)| *known == kinds);
         let edges = shape.edges.iter().map(|edge| multiway::Edge {
             from: edge.from,
             to: edge.to,
             is_either: edge.is_either,
-            snapshot: place(edge.kind).expect("every type has its snapshot"),
+            snapshot: place(&edge.kinds).expect("the types of every edge have their snapshot"),
             class: Some(0),
         });
         let pattern = multiway::Pattern {
@@ -307,17 +325,17 @@ impl Run<'_> {
         Ok(Some(Compact { shape, matches, snapshot }))
     }
 
-    /// A snapshot for each type of the pattern's relationships.
-    fn snapshots<'c>(&self, shape: &Shape<'c>) -> Result<Vec<(Option<&'c str>, Arc<Snapshot>)>> {
-        let mut snapshots: Vec<(Option<&str>, Arc<Snapshot>)> = Vec::new();
+    /// A snapshot for the types of each of the pattern's relationships.
+    fn snapshots<'c>(&self, shape: &Shape<'c>) -> Result<Vec<(Vec<&'c str>, Arc<Snapshot>)>> {
+        let mut snapshots: Vec<(Vec<&str>, Arc<Snapshot>)> = Vec::new();
         for edge in &shape.edges {
-            if snapshots.iter().any(|(kind, _)| *kind == edge.kind) {
+            if snapshots.iter().any(|(kinds, _)| *kinds == edge.kinds) {
                 continue;
             }
             let direction = crate::algorithms::Direction::Outgoing;
-            let selection = Selection { label: None, kind: edge.kind, direction, weight: None };
+            let selection = Selection { label: None, kinds: &edge.kinds, direction, weight: None };
             let snapshot = KeptSnapshots::find(self.kept, self.graph, &selection, self)?;
-            snapshots.push((edge.kind, snapshot));
+            snapshots.push((edge.kinds.clone(), snapshot));
         }
         Ok(snapshots)
     }

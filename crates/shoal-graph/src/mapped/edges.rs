@@ -32,8 +32,12 @@ pub(super) struct EdgePass<'g> {
     pub(super) kind: Kind<'g>,
     pub(super) source: EndOf<'g>,
     pub(super) target: EndOf<'g>,
-    /// The name of a property of the table, and its SQL for the rows of the alias `e`.
+    /// The name of a property of the table, and its SQL for the rows of the alias.
     pub(super) shown: Option<(&'g str, String)>,
+    /// The alias of the table.
+    pub(super) alias: &'g str,
+    /// A condition on the rows, and its parameters.
+    pub(super) filter: Option<(&'g str, &'g [Sql])>,
 }
 
 impl EdgePass<'_> {
@@ -74,13 +78,20 @@ impl<S: Source> Inner<S> {
         pass: &EdgePass<'_>,
         each: &mut RelationshipVisitor<'_>,
     ) -> Result<()> {
-        let EdgePass { kind, source, target, .. } = pass;
+        let EdgePass { kind, source, target, alias, filter, .. } = pass;
         let ends = source.end.columns.iter().chain(&target.end.columns);
-        let columns = pass.columns(ends.map(|column| format!("e.{}", quoted(column))).collect());
-        let sql = format!("SELECT {columns} FROM {} AS e", quoted(&kind.table.table));
+        let alias = quoted(alias);
+        let columns =
+            pass.columns(ends.map(|column| format!("{alias}.{}", quoted(column))).collect());
+        let mut sql = format!("SELECT {columns} FROM {} AS {alias}", quoted(&kind.table.table));
+        if let Some((condition, _)) = filter {
+            sql.push_str(" WHERE ");
+            sql.push_str(condition);
+        }
+        let arguments = filter.map_or(&[][..], |(_, arguments)| arguments);
         // Numbers as texts or reals: the comparison with a rowid converts them.
         let mut converted = Vec::new();
-        self.source.rows(&sql, &[], &mut |row| {
+        self.source.rows(&sql, arguments, &mut |row| {
             let value = pass.value(row.get(2))?;
             match row {
                 [Sql::Null, ..] | [_, Sql::Null, ..] => Ok(()),
@@ -113,26 +124,35 @@ impl<S: Source> Inner<S> {
         pass: &EdgePass<'_>,
         each: &mut RelationshipVisitor<'_>,
     ) -> Result<()> {
-        let EdgePass { kind, source, target, .. } = pass;
+        let EdgePass { kind, source, target, alias, filter, .. } = pass;
         let mut columns = Vec::new();
-        for (alias, end) in [("s", source), ("t", target)] {
-            let key = end.node.key_columns();
-            columns.extend(key.into_iter().map(|column| format!("{alias}.{column}")));
+        let (first, last) = (format!("{alias}_s"), format!("{alias}_t"));
+        for (end_alias, end) in [(&first, source), (&last, target)] {
+            let (key, end_alias) = (end.node.key_columns(), quoted(end_alias));
+            columns.extend(key.into_iter().map(|column| format!("{end_alias}.{column}")));
         }
         let width = source.node.key_columns().len();
         let ends = columns.len();
-        let sql = format!(
-            "SELECT {} FROM {} AS e, {} AS s, {} AS t WHERE {} AND {}",
+        let mut sql = format!(
+            "SELECT {} FROM {} AS {}, {} AS {}, {} AS {} WHERE {} AND {}",
             pass.columns(columns),
             quoted(&kind.table.table),
+            quoted(alias),
             quoted(&source.node.table.table),
+            quoted(&first),
             quoted(&target.node.table.table),
-            source.end.join_sql("e", "s"),
-            target.end.join_sql("e", "t"),
+            quoted(&last),
+            source.end.join_sql(alias, &first),
+            target.end.join_sql(alias, &last),
         );
+        if let Some((condition, _)) = filter {
+            sql.push_str(" AND ");
+            sql.push_str(condition);
+        }
+        let arguments = filter.map_or(&[][..], |(_, arguments)| arguments);
         let source_keys = self.numbers(source.node)?;
         let target_keys = self.numbers(target.node)?;
-        self.source.rows(&sql, &[], &mut |row| {
+        self.source.rows(&sql, arguments, &mut |row| {
             let value = pass.value(row.get(ends))?;
             let from = number(source.node, source_keys.as_deref(), &row[..width])?;
             let to = number(target.node, target_keys.as_deref(), &row[width..ends])?;

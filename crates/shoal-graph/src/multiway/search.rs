@@ -63,7 +63,7 @@ impl Search {
         nodes: &[usize],
         asked: &[bool],
     ) -> Search {
-        let order = order(&pattern, edges, nodes, asked);
+        let order = order((&pattern, &weights), edges, nodes, asked);
         let mut known: Vec<usize> = Vec::new();
         let mut bound: Vec<usize> = Vec::new();
         let mut steps = Vec::new();
@@ -239,7 +239,12 @@ impl Search {
                 self.pattern.neighbours(edge, tie.way, self.assigned[tie.other])
             })
             .collect();
+        let known = self.weights[step.node].as_ref().and_then(|weight| weight.places.as_ref());
         match (&*lists, only) {
+            // Whoever has a weight is a candidate.
+            ([], _) if known.is_some() => {
+                known.into_iter().flatten().for_each(|place| take(*place, &[]));
+            }
             ([], None) => {
                 let count = u32::try_from(self.pattern.places()).expect("places have 32 bits");
                 (0..count).for_each(|place| take(place, &[]));
@@ -288,7 +293,7 @@ impl Search {
             return 0;
         }
         let weights = self.weights[step.node].as_ref();
-        let mut choices = weights.map_or(1, |weights| weights[place as usize]);
+        let mut choices = weights.map_or(1, |weights| weights.of[place as usize]);
         let end = |node: usize| if node == step.node { place } else { self.assigned[node] };
         let ends = |edge: usize| {
             let edge = &self.pattern.edges[edge];
@@ -334,7 +339,12 @@ fn gallop(list: &[u32], place: u32) -> usize {
 
 /// Nodes in the order of the search: along edges, those asked for first, those with the most edges
 /// to nodes before, those with the fewest candidates. Nodes at a last edge come late.
-fn order(pattern: &Pattern, edges: &[bool], nodes: &[usize], asked: &[bool]) -> Vec<usize> {
+fn order(
+    (pattern, weights): (&Pattern, &Weights),
+    edges: &[bool],
+    nodes: &[usize],
+    asked: &[bool],
+) -> Vec<usize> {
     let mut order: Vec<usize> = Vec::new();
     let ties = |node: usize, known: &[usize]| {
         let is_tie = |at: usize| {
@@ -347,21 +357,23 @@ fn order(pattern: &Pattern, edges: &[bool], nodes: &[usize], asked: &[bool]) -> 
         let left = nodes.iter().copied().filter(|node| !order.contains(node));
         let has_asked = left.clone().any(|node| asked[node]);
         let rank = |node: &usize| {
-            let known = ties(*node, &order);
+            let tied = ties(*node, &order);
             let all = pattern.edges.iter().enumerate();
             let degree = all.filter(|(at, edge)| edges[*at] && edge.touches(*node)).count();
-            let candidates = match &pattern.nodes[*node] {
-                Candidates::All => pattern.places(),
-                Candidates::Only(places) => places.list.len(),
+            let known = weights[*node].as_ref().and_then(|weight| weight.places.as_ref());
+            let candidates = match (known, &pattern.nodes[*node]) {
+                (Some(known), _) => known.len(),
+                (None, Candidates::All) => pattern.places(),
+                (None, Candidates::Only(places)) => places.list.len(),
             };
-            let is_apart = known == 0 && !order.is_empty();
+            let is_apart = tied == 0 && !order.is_empty();
             let is_late = has_asked && !asked[*node];
-            let leads_nowhere = degree <= known;
+            let leads_nowhere = degree <= tied;
             (
                 is_apart,
                 is_late && leads_nowhere,
                 is_late,
-                std::cmp::Reverse(known),
+                std::cmp::Reverse(tied),
                 candidates,
                 std::cmp::Reverse(degree),
             )

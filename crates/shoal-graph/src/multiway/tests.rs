@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use shoal_testkit::Random;
 
-use super::{Candidates, Edge, Matches, Pattern, Places};
+use super::{Candidates, Edge, Matches, Pattern, Places, Reach, Walk, Way};
 use crate::algorithms::{Direction, Selection, Snapshot};
 use crate::graph::{Graph, NodeData, RelationshipData};
 use crate::memory::MemoryGraph;
@@ -35,12 +35,12 @@ fn random_graph(random: &mut Random) -> (Plain, Vec<Arc<Snapshot>>) {
         graph.create_relationship(data).expect("a relationship");
         edges.push((from as u32, to as u32, kind));
     }
-    let snapshot = |kind: Option<&str>| {
+    let snapshot = |kinds: &[&str]| {
         let selection =
-            Selection { label: None, kind, direction: Direction::Outgoing, weight: None };
+            Selection { label: None, kinds, direction: Direction::Outgoing, weight: None };
         Arc::new(Snapshot::read(&graph, &selection, &Unbounded).expect("a snapshot"))
     };
-    let snapshots = vec![snapshot(None), snapshot(Some("R")), snapshot(Some("S"))];
+    let snapshots = vec![snapshot(&[]), snapshot(&["R"]), snapshot(&["S"])];
     (Plain { count, edges }, snapshots)
 }
 
@@ -160,6 +160,85 @@ fn every_pattern_has_the_matches_of_an_enumeration() {
     assert!(seen > rounds, "{seen} matches in {rounds} patterns");
 }
 
+/// Pairs of a start and an end with a walk of at most so many steps between, by trying all walks.
+fn reached(plain: &Plain, kind: usize, walk: &Walk) -> Vec<(u32, u32)> {
+    let count = plain.count as u32;
+    let most = walk.steps_max.unwrap_or(u64::from(count));
+    let mut pairs = Vec::new();
+    for start in 0..count {
+        let mut at: Vec<u32> = vec![start];
+        let mut seen: Vec<u32> = if walk.from_zero { vec![start] } else { Vec::new() };
+        for _ in 0..most {
+            let mut next = Vec::new();
+            for (from, to, own) in &plain.edges {
+                let ends = match walk.way {
+                    Way::Outgoing => vec![(*from, *to)],
+                    Way::Incoming => vec![(*to, *from)],
+                    Way::Either => vec![(*from, *to), (*to, *from)],
+                };
+                let is_kind = kind == 0 || kind == own + 1;
+                let fits = ends.iter().filter(|(from, _)| is_kind && at.contains(from));
+                next.extend(fits.map(|(_, to)| *to));
+            }
+            seen.extend(&next);
+            at = next;
+            at.sort_unstable();
+            at.dedup();
+        }
+        seen.sort_unstable();
+        seen.dedup();
+        let is_end = |end: &u32| walk.ends.has(*end);
+        if walk.starts.has(start) {
+            pairs.extend(seen.into_iter().filter(is_end).map(|end| (start, end)));
+        }
+    }
+    pairs
+}
+
+#[test]
+fn walks_reach_what_trying_all_of_them_reaches() {
+    let mut random = Random::new(0x0072_6561_6368);
+    let mut seen = 0;
+    for round in 0..5_000 {
+        let (plain, snapshots) = random_graph(&mut random);
+        let kind = random.place(3);
+        let some = |random: &mut Random| match random.place(2) {
+            0 => Candidates::All,
+            _ => {
+                let all = 0..plain.count as u32;
+                let list = all.filter(|_| random.place(2) == 0).collect();
+                Candidates::Only(Places::of(list, plain.count))
+            }
+        };
+        let walk = |random: &mut Random| Walk {
+            snapshot: Arc::clone(&snapshots[kind]),
+            way: random.pick(&[Way::Outgoing, Way::Incoming, Way::Either]),
+            starts: some(random),
+            ends: some(random),
+            from_zero: random.place(2) == 0,
+            steps_max: random.pick(&[None, None, Some(0), Some(1), Some(2)]),
+            asked: (random.place(2) == 0, random.place(2) == 0),
+        };
+        let walk = walk(&mut random);
+        let (asked, told) = (walk.asked, format!("round {round}: {walk:?} {:?}", plain.edges));
+        let shown = |(start, end): (u32, u32)| {
+            (if asked.0 { start } else { 9 }, if asked.1 { end } else { 9 })
+        };
+        let mut wanted: Vec<(u32, u32)> =
+            reached(&plain, kind, &walk).into_iter().map(shown).collect();
+        let mut reach = Reach::of(walk);
+        let mut found = Vec::new();
+        while let Some(count) = reach.next(&Unbounded).expect("few pairs") {
+            found.extend(std::iter::repeat_n(shown(reach.pair()), count as usize));
+        }
+        wanted.sort_unstable();
+        found.sort_unstable();
+        seen += wanted.len();
+        assert_eq!(found, wanted, "{told}");
+    }
+    assert!(seen > 10_000, "{seen} pairs");
+}
+
 #[test]
 fn more_matches_than_a_count_holds_are_refused() {
     let graph = MemoryGraph::new();
@@ -171,7 +250,7 @@ fn more_matches_than_a_count_holds_are_refused() {
         graph.create_relationship(data).expect("a relationship");
     }
     let selection =
-        Selection { label: None, kind: None, direction: Direction::Outgoing, weight: None };
+        Selection { label: None, kinds: &[], direction: Direction::Outgoing, weight: None };
     let snapshot = Arc::new(Snapshot::read(&graph, &selection, &Unbounded).expect("a snapshot"));
     let count = |edges: usize, class: Option<usize>| {
         let edge = |from: usize| Edge { from, to: from + 1, is_either: false, snapshot: 0, class };

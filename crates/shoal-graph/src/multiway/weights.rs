@@ -1,12 +1,20 @@
 //! Nodes on one edge as weights of the edge's other end, and parts of a pattern without ties.
 
-use super::{Candidates, Pattern, Way, plus, times};
+use super::{Candidates, Edge, Pattern, Way, plus, times};
 use crate::error::Result;
 use crate::procedure::Bounds;
 
-/// A weight for each place of a node: the matches of whatever hung on the node. `None` where
+/// The weights of each node's places: the matches of whatever hung on the node. `None` where
 /// nothing did.
-pub(super) type Weights = Vec<Option<Vec<u64>>>;
+pub(super) type Weights = Vec<Option<Weight>>;
+
+/// A weight for each place.
+#[derive(Debug)]
+pub(super) struct Weight {
+    pub(super) of: Vec<u64>,
+    /// The places with a weight above 0, ascending, where they were found one by one.
+    pub(super) places: Option<Vec<u32>>,
+}
 
 /// A pattern without leaves.
 pub(super) struct Folded {
@@ -18,8 +26,8 @@ pub(super) struct Folded {
 
 /// Folds nodes on one edge into the edge's other end, where nobody asks for the node.
 ///
-/// Cost: for each edge folded one pass of the snapshot's rows, or of their starts alone where all
-/// weights are 1.
+/// Cost: for each edge folded the rows of the leaf's candidates where these are few, else one pass
+/// of the snapshot's rows, or of their starts alone where all weights are 1.
 ///
 /// # Errors
 /// What the bounds raise, and more matches than 2^63.
@@ -65,12 +73,26 @@ fn weights_of(
     (near, edge, leaf): (usize, usize, usize),
     known: &Weights,
     bounds: &dyn Bounds,
-) -> Result<Vec<u64>> {
+) -> Result<Weight> {
     let count = pattern.places();
     bounds.keep(8 * count)?;
     let edge = &pattern.edges[edge];
     let way: Way = edge.way(near);
-    let (old, far) = (known[near].as_ref(), known[leaf].as_ref());
+    let old = known[near].as_ref().map(|old| &*old.of);
+    let far = known[leaf].as_ref();
+    let few = match (far, &pattern.nodes[leaf]) {
+        (Some(Weight { places: Some(places), .. }), _) => Some(&**places),
+        (_, Candidates::Only(places)) => Some(places.list()),
+        (_, Candidates::All) => None,
+    };
+    let far = far.map(|far| &*far.of);
+    let back = edge.way(leaf);
+    if let Some(few) = few {
+        let rows = few.iter().map(|place| pattern.neighbours(edge, back, *place).len());
+        if rows.sum::<usize>().saturating_mul(2) < pattern.snapshots[edge.snapshot].edge_count() {
+            return pushed(pattern, (near, edge, back), (few, far, old), bounds);
+        }
+    }
     let mut weights = vec![0; count];
     for (place, weight) in weights.iter_mut().enumerate() {
         bounds.tick()?;
@@ -94,7 +116,44 @@ fn weights_of(
         };
         *weight = times(before, sum)?;
     }
-    Ok(weights)
+    Ok(Weight { of: weights, places: None })
+}
+
+/// The weights of a node by the rows of a leaf's few places. `far` has the weights of these, `old`
+/// those that the node has already; both are 1 where there are none.
+fn pushed(
+    pattern: &Pattern,
+    (near, edge, back): (usize, &Edge, Way),
+    (few, far, old): (&[u32], Option<&[u64]>, Option<&[u64]>),
+    bounds: &dyn Bounds,
+) -> Result<Weight> {
+    let mut of = vec![0; pattern.places()];
+    let mut places = Vec::new();
+    for place in few {
+        bounds.tick()?;
+        let weight = far.map_or(1, |far| far[*place as usize]);
+        if weight == 0 {
+            continue;
+        }
+        for other in pattern.neighbours(edge, back, *place) {
+            let sum = &mut of[*other as usize];
+            if *sum == 0 {
+                places.push(*other);
+            }
+            *sum = plus(*sum, weight)?;
+        }
+    }
+    bounds.keep(4 * places.len())?;
+    for place in &places {
+        let weight = &mut of[*place as usize];
+        *weight = match pattern.nodes[near].has(*place) {
+            true => times(*weight, old.map_or(1, |old| old[*place as usize]))?,
+            false => 0,
+        };
+    }
+    places.retain(|place| of[*place as usize] > 0);
+    places.sort_unstable();
+    Ok(Weight { of, places: Some(places) })
 }
 
 /// The nodes left, in parts that share no edge, no class and no difference.

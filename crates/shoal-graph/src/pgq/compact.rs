@@ -1,22 +1,28 @@
 //! Patterns without quantifiers as calls of `graph_match`: compressed rows in place of a join.
 //!
 //! A call gives rowids of the nodes whose properties are asked for, and tables of those nodes alone
-//! are joined to the call. Conditions on one node choose its candidates. Other patterns stay joins:
-//! those with properties of edges, with tables to choose from, with a node found by an index.
+//! are joined to the call. Conditions on one node choose its candidates. A walk of any number of
+//! edges whose shortest path alone is asked for, and of it the ends, is a call as well. Conditions
+//! on one edge choose the edges that the call reads. Other patterns stay joins: those whose columns
+//! or whose conditions with others read edges, those with tables to choose from.
 
 use shoal_sql::Error;
 
 use super::around::Demand;
+use super::call::{Call, CallEdge, CallNode, CallWalk};
 use super::definition::{EdgeTable, ElementTable, MappedGraph, Property};
 use super::elements::{Truth, literal, quoted};
 use super::expression::{Parameters, Scope, Shown};
-use super::lower::{Choice, Part, Pattern, select};
-use super::matching::{CALL_COLUMNS, CALL_PARAMETERS, Call, CallEdge, CallNode};
-use super::pattern::{Direction, GraphTable};
+use super::lower::{Choice, Edge, Part, Pattern, Walk, select};
+use super::matching::{CALL_COLUMNS, CALL_PARAMETERS};
+use super::pattern::{Direction, GraphTable, LabelExpr};
 use super::words::{Kind, Word};
 
 /// The alias of the call in the query.
 const ALIAS: &str = "_match";
+
+/// Paths of a walk asked of the tables before the graph is read.
+const FEW_PATHS: usize = 512;
 
 /// Words of conditions on one row alone.
 const PLAIN_WORDS: [&str; 13] = [
@@ -44,35 +50,34 @@ pub(super) fn query(
     pattern: &Pattern<'_>,
     demand: Demand,
 ) -> Result<Option<String>, Error> {
-    let is_plain = pattern.walks.is_empty()
-        && !pattern.edges.is_empty()
-        && pattern.edges.iter().all(|edge| edge.filter.is_none());
-    if demand == Demand::Unknown || !is_plain {
+    let walk = match &*pattern.walks {
+        [] if !pattern.edges.is_empty() => None,
+        [walk] if reaches(pattern, walk) => Some(walk),
+        _ => return Ok(None),
+    };
+    if demand == Demand::Unknown {
         return Ok(None);
     }
     let choices = pattern.choices(graph)?;
     let compact = Compact { graph, pattern, choices: &choices };
     let Some(classes) = compact.classes() else { return Ok(None) };
-    let Some(edges) = compact.edges(&classes) else { return Ok(None) };
+    let edges = match walk {
+        None => compact.edges(&classes),
+        Some(walk) => compact.edge_of(&walk.inner.edges[0], (walk.from, walk.to), None, &[]),
+    };
+    let Some(edges) = edges else { return Ok(None) };
     let parameters = Parameters::numbered();
-    // Conditions of one node choose its candidates; the others are asked of the call's rows.
-    let mut behind: Vec<&[Word<'_>]> = Vec::new();
-    let mut own: Vec<(usize, &[Word<'_>])> = Vec::new();
-    for (at, node) in pattern.nodes.iter().enumerate() {
-        for filter in &node.filters {
-            match compact.only_node(filter) {
-                Some(only) if only.is_none_or(|only| only == at) => own.push((at, filter)),
-                _ => return Ok(None),
-            }
-        }
+    // Conditions of one node choose its candidates, those of one edge the edges that are read; the
+    // others are asked of the call's rows.
+    let Some(Conditions { own, of_edges, outer, behind }) = compact.conditions(table) else {
+        return Ok(None);
+    };
+    let mut edges = edges;
+    if !compact.filter_edges(&mut edges, &of_edges, &parameters)? {
+        return Ok(None);
     }
-    for part in table.filter.iter().flat_map(|filter| conjuncts(filter)) {
-        match compact.only_node(part) {
-            Some(Some(node)) => own.push((node, part)),
-            _ => behind.push(part),
-        }
-    }
-    if own.iter().any(|(node, words)| compact.is_by_index(*node, words)) {
+    let has_one_edge = walk.is_none() && pattern.edges.len() == 1;
+    if has_one_edge && own.iter().any(|(node, words)| compact.is_by_index(*node, words)) {
         return Ok(None);
     }
     let columns: Vec<&[Word<'_>]> = match demand {
@@ -81,20 +86,28 @@ pub(super) fn query(
     };
     let Some(uses) = compact.uses(columns.iter().chain(&behind)) else { return Ok(None) };
     let shown: Vec<usize> = (0..uses.len()).filter(|node| uses[*node] != Use::None).collect();
-    let has_one_edge = pattern.edges.len() == 1;
     if shown.len() > CALL_COLUMNS || has_one_edge && !shown.is_empty() {
         return Ok(None);
     }
     let Some(nodes) = compact.nodes(&own, &parameters)? else { return Ok(None) };
-    let Some(join) = compact.join(&shown, &own, &parameters)? else { return Ok(None) };
+    let join = |paths_max| compact.join(&shown, &outer, &parameters, paths_max);
+    let Some(all) = join(None)? else { return Ok(None) };
+    let walk = match walk {
+        None => None,
+        Some(walk) => {
+            let Some(few) = join(Some(FEW_PATHS))? else { return Ok(None) };
+            Some(CallWalk { from_zero: walk.min == 0, steps_max: walk.max, few })
+        }
+    };
     let call = Call {
         graph: graph.name.clone(),
         tables: compact.tables(),
         nodes,
         edges,
+        walk,
         different: pattern.different_nodes.clone(),
         shown: shown.clone(),
-        join,
+        join: all,
     };
     // The query around the call.
     let mut choice = Choice { nodes: vec![None; uses.len()], edges: Vec::new() };
@@ -114,8 +127,7 @@ pub(super) fn query(
         let column = shown.iter().position(|other| *other == node)?;
         (uses[node] == Use::Rowid).then(|| format!("{ALIAS}.n{column}"))
     };
-    let scope =
-        Scope { graph, pattern, choice: &choice, parameters: None, rowid_of: Some(&rowid_of) };
+    let scope = Scope { rowid_of: Some(&rowid_of), ..Scope::of(graph, pattern, &choice) };
     for part in behind {
         conditions.push(format!("({})", scope.sql(part)?));
     }
@@ -136,6 +148,42 @@ pub(super) fn query(
     Ok(Some(select(&outputs, &from, &conditions)))
 }
 
+/// True of a walk whose ends alone may be asked for: the one step of a pattern between two nodes,
+/// along edges without a condition, of whose paths any shortest one will do.
+fn reaches(pattern: &Pattern<'_>, walk: &Walk<'_>) -> bool {
+    let inner = &walk.inner;
+    let is_plain = inner.walks.is_empty()
+        && inner.nodes.iter().all(|node| node.labels.is_empty() && node.filters.is_empty())
+        && matches!(&*inner.edges, [edge] if edge.filter.is_none() && edge.from != edge.to);
+    is_plain
+        && !walk.has_filter
+        && walk.mode == "walk shortest 1"
+        && walk.min <= 1
+        && walk.from != walk.to
+        && pattern.nodes.len() == 2
+        && pattern.edges.is_empty()
+}
+
+/// What a condition is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Only {
+    Node(usize),
+    Edge(usize),
+}
+
+/// The conditions of a pattern and of the clause.
+#[derive(Default)]
+struct Conditions<'w, 't> {
+    /// Those of one node, with the node.
+    own: Vec<(usize, &'w [Word<'t>])>,
+    /// Those of one edge, with the edge.
+    of_edges: Vec<(usize, &'w [Word<'t>])>,
+    /// Those of both that the pattern does not have.
+    outer: Vec<&'w [Word<'t>]>,
+    /// All others.
+    behind: Vec<&'w [Word<'t>]>,
+}
+
 struct Compact<'c, 't> {
     graph: &'c MappedGraph,
     pattern: &'c Pattern<'t>,
@@ -143,7 +191,94 @@ struct Compact<'c, 't> {
     choices: &'c [Choice],
 }
 
-impl<'c> Compact<'c, '_> {
+impl<'c, 't> Compact<'c, 't> {
+    /// The conditions of the pattern and the clause; `None` where one of the pattern is about more
+    /// than its element.
+    fn conditions<'w>(&'w self, table: &'w GraphTable<'t>) -> Option<Conditions<'w, 't>> {
+        let mut all = Conditions::default();
+        for (at, node) in self.pattern.nodes.iter().enumerate() {
+            for filter in &node.filters {
+                let only = self.only(filter)?;
+                if only.is_some_and(|only| only != Only::Node(at)) {
+                    return None;
+                }
+                all.own.push((at, filter));
+            }
+        }
+        for (at, edge) in self.pattern.edges.iter().enumerate() {
+            if let Some(filter) = &edge.filter {
+                let only = self.only(filter)?;
+                if only.is_some_and(|only| only != Only::Edge(at)) {
+                    return None;
+                }
+                all.of_edges.push((at, filter));
+            }
+        }
+        for part in table.filter.iter().flat_map(|filter| conjuncts(filter)) {
+            match self.only(part) {
+                Some(Some(Only::Node(node))) => all.own.push((node, part)),
+                Some(Some(Only::Edge(edge))) => all.of_edges.push((edge, part)),
+                _ => {
+                    all.behind.push(part);
+                    continue;
+                }
+            }
+            all.outer.push(part);
+        }
+        Some(all)
+    }
+
+    /// Gives edges the queries of their tables where conditions choose some of the edges; false
+    /// where an index answers such a condition, and where edges of a class could not be told apart.
+    fn filter_edges(
+        &self,
+        edges: &mut [CallEdge],
+        conditions: &[(usize, &[Word<'_>])],
+        parameters: &Parameters,
+    ) -> Result<bool, Error> {
+        for at in 0..self.pattern.edges.len() {
+            let own: Vec<&[Word<'_>]> =
+                conditions.iter().filter(|(edge, _)| *edge == at).map(|(_, it)| *it).collect();
+            if own.is_empty() {
+                continue;
+            }
+            let edge = &self.pattern.edges[at];
+            let shares = |(other, it): (usize, &CallEdge)| {
+                let has_kind = |kind| edges[at].kinds.is_empty() || edges[at].kinds.contains(kind);
+                let is_one = it.kinds.is_empty() || it.kinds.iter().any(has_kind);
+                other != at && it.class.is_some() && it.class == edges[at].class && is_one
+            };
+            if edges.iter().enumerate().any(shares) {
+                return Ok(false);
+            }
+            let mut filter = Vec::new();
+            for (place, table) in self.pattern.tables_of_edge(self.graph, at) {
+                let names = own.iter().flat_map(|words| properties(words));
+                let mut columns = names.filter_map(|name| table.column(&name).map(str::to_owned));
+                if columns.any(|column| table.facts.indexed.contains(&column)) {
+                    return Ok(false);
+                }
+                let mut chosen = vec![(place, false); self.pattern.edges.len()];
+                chosen[at] = (place, false);
+                let choice = Choice { nodes: vec![None; self.pattern.nodes.len()], edges: chosen };
+                let scope = Scope {
+                    parameters: Some(parameters),
+                    ..Scope::of(self.graph, self.pattern, &choice)
+                };
+                let mut all = Vec::new();
+                if let Some(label) = &edge.label {
+                    super::lower::condition(table, &edge.alias, label, &mut all);
+                }
+                for words in &own {
+                    all.push(format!("({})", scope.sql(words)?));
+                }
+                filter.push((place, all.join(" AND ")));
+            }
+            edges[at].filter = Some((edge.alias.clone(), filter));
+        }
+        Ok(true)
+    }
+
     /// The class of each edge: edges to be different from each other. `None` where the differences
     /// wanted are no classes.
     fn classes(&self) -> Option<Vec<Option<usize>>> {
@@ -178,37 +313,44 @@ impl<'c> Compact<'c, '_> {
     fn edges(&self, classes: &[Option<usize>]) -> Option<Vec<CallEdge>> {
         let mut edges: Vec<CallEdge> = Vec::new();
         for (edge, class) in self.pattern.edges.iter().zip(classes) {
-            let kind = self.kind(edge)?;
-            let (from, to) = match edge.direction {
-                Direction::Left => (edge.to, edge.from),
-                Direction::Right | Direction::Either => (edge.from, edge.to),
-            };
-            let is_either = edge.direction == Direction::Either;
-            if class.is_some() {
-                let known = edges.iter().filter(|known| known.class == *class);
-                let is_apart = |known: &CallEdge| match (&known.kind, &kind) {
-                    (Some(a), Some(b)) if a != b => true,
-                    (a, b) => a == b && known.is_either == is_either,
-                };
-                if !known.into_iter().all(is_apart) || !self.graph.has_single_ends() {
-                    return None;
-                }
-            }
-            edges.push(CallEdge { from, to, is_either, kind, class: *class });
+            edges.extend(self.edge_of(edge, (edge.from, edge.to), *class, &edges)?);
         }
         Some(edges)
     }
 
-    /// The type of an edge's tables, nothing where all tables fit; `None` where they are neither
-    /// all, nor those of one type.
-    fn kind(&self, edge: &super::lower::Edge<'_>) -> Option<Option<String>> {
-        let Some(label) = &edge.label else { return Some(None) };
-        if self.is_default() {
-            return match label {
-                super::pattern::LabelExpr::Name(name) => Some(Some(name.clone())),
-                super::pattern::LabelExpr::Any => Some(None),
-                _ => None,
+    /// An edge between two nodes, behind those `known`.
+    fn edge_of(
+        &self,
+        edge: &Edge<'_>,
+        (from, to): (usize, usize),
+        class: Option<usize>,
+        known: &[CallEdge],
+    ) -> Option<Vec<CallEdge>> {
+        let kinds = self.kinds(edge)?;
+        let (from, to) = match edge.direction {
+            Direction::Left => (to, from),
+            Direction::Right | Direction::Either => (from, to),
+        };
+        let is_either = edge.direction == Direction::Either;
+        if class.is_some() {
+            let mut known = known.iter().filter(|known| known.class == class);
+            let is_apart = |known: &CallEdge| {
+                let is_same = known.kinds == kinds && known.is_either == is_either;
+                let shares = known.kinds.iter().any(|kind| kinds.contains(kind));
+                is_same || !(shares || known.kinds.is_empty() || kinds.is_empty())
             };
+            if !known.all(is_apart) || !self.graph.has_single_ends() {
+                return None;
+            }
+        }
+        Some(vec![CallEdge { from, to, is_either, kinds, class, filter: None }])
+    }
+
+    /// The types of an edge's tables, none where all tables fit; `None` where they are no types.
+    fn kinds(&self, edge: &Edge<'_>) -> Option<Vec<String>> {
+        let Some(label) = &edge.label else { return Some(Vec::new()) };
+        if self.is_default() {
+            return names(label);
         }
         let fits: Vec<bool> = self
             .graph
@@ -221,12 +363,18 @@ impl<'c> Compact<'c, '_> {
             })
             .collect::<Option<_>>()?;
         if fits.iter().all(|fits| *fits) {
-            return Some(None);
+            return Some(Vec::new());
         }
-        let kinds = self.graph.edges.iter().map(|table| table.element.first_label());
-        let kind = kinds.clone().zip(&fits).find(|(_, fits)| **fits).map(|(kind, _)| kind)?;
-        let is_kind = kinds.zip(&fits).all(|(other, fits)| (other == kind) == *fits);
-        is_kind.then(|| Some(kind.to_owned()))
+        let tables = self.graph.edges.iter().map(|table| table.element.first_label());
+        let of = |wanted: bool| {
+            let tables = tables.clone().zip(&fits).filter(move |(_, fits)| **fits == wanted);
+            let mut kinds: Vec<String> = tables.map(|(kind, _)| kind.to_owned()).collect();
+            kinds.sort_unstable();
+            kinds.dedup();
+            kinds
+        };
+        let (kinds, others) = (of(true), of(false));
+        (!kinds.is_empty() && !kinds.iter().any(|kind| others.contains(kind))).then_some(kinds)
     }
 
     fn is_default(&self) -> bool {
@@ -283,10 +431,10 @@ impl<'c> Compact<'c, '_> {
         })
     }
 
-    /// The node of a condition that reads properties of one node, parameters and literals; `None`
-    /// inside of a condition without nodes, and outside of any other condition.
-    fn only_node(&self, words: &[Word<'_>]) -> Option<Option<usize>> {
-        let mut node = None;
+    /// The node or the edge of a condition that reads properties of one, parameters and literals;
+    /// `None` inside of a condition without any, and outside of any other condition.
+    fn only(&self, words: &[Word<'_>]) -> Option<Option<Only>> {
+        let mut only = None;
         let mut at = 0;
         while let Some(word) = words.get(at) {
             at += 1;
@@ -296,27 +444,33 @@ impl<'c> Compact<'c, '_> {
                 Kind::Name if PLAIN_WORDS.iter().any(|plain| word.is(plain)) => continue,
                 _ => {}
             }
-            let Some(Shown::Node(found)) = self.pattern.shown(&word.name()?) else { return None };
+            let found = match self.pattern.shown(&word.name()?)? {
+                Shown::Node(node) => Only::Node(node),
+                Shown::Edge(edge) => Only::Edge(edge),
+                _ => return None,
+            };
             let is_property = words.get(at).is_some_and(|dot| dot.is_sign("."));
             let property = words.get(at + 1).and_then(Word::name)?;
             let has_it = |(_, table): (usize, &ElementTable)| {
                 table.is_default || table.property(&property).is_some()
             };
-            let is_other = node.is_some_and(|node| node != found);
-            if !is_property || is_other || !self.tables_of(found).into_iter().all(has_it) {
+            let is_other = only.is_some_and(|only| only != found);
+            let have_it = match found {
+                Only::Node(node) => self.tables_of(node).into_iter().all(has_it),
+                Only::Edge(edge) => self.pattern.tables_of_edge(self.graph, edge).all(has_it),
+            };
+            if !is_property || is_other || !have_it {
                 return None;
             }
-            node = Some(found);
+            only = Some(found);
             at += 2;
         }
-        Some(node)
+        Some(only)
     }
 
     /// True of a condition that an index may answer: the join begins there.
     fn is_by_index(&self, node: usize, words: &[Word<'_>]) -> bool {
-        let properties = words.windows(3).filter(|three| three[1].is_sign("."));
-        let mut names = properties.filter_map(|three| three[2].name());
-        names.any(|name| {
+        properties(words).any(|name| {
             let is_indexed = |(_, table): &(usize, &ElementTable)| {
                 let column = table.column(&name);
                 column.is_some_and(|column| table.facts.indexed.iter().any(|it| it == column))
@@ -365,13 +519,9 @@ impl<'c> Compact<'c, '_> {
                     Choice { nodes: vec![None; self.pattern.nodes.len()], edges: Vec::new() };
                 choice.nodes[at] = Some(place);
                 let (graph, pattern) = (self.graph, self.pattern);
-                let scope = Scope {
-                    graph,
-                    pattern,
-                    choice: &choice,
-                    parameters: Some(parameters),
-                    rowid_of: None,
-                };
+                let own_parameters = Some(parameters);
+                let scope =
+                    Scope { parameters: own_parameters, ..Scope::of(graph, pattern, &choice) };
                 let mut conditions = Vec::new();
                 for label in &node.labels {
                     super::lower::condition(table, &node.alias, label, &mut conditions);
@@ -395,7 +545,8 @@ impl<'c> Compact<'c, '_> {
                 return Ok(None);
             }
             let is_any = tables.iter().all(|(_, candidates)| candidates.is_none());
-            nodes.push(match is_any && self.is_any(at) {
+            let are_all = tables.len() == self.graph.vertices.len();
+            nodes.push(match is_any && (are_all || self.is_any(at)) {
                 true => CallNode::Any,
                 false => CallNode::Of(tables),
             });
@@ -407,20 +558,17 @@ impl<'c> Compact<'c, '_> {
     fn join(
         &self,
         shown: &[usize],
-        own: &[(usize, &[Word<'_>])],
+        outer: &[&[Word<'_>]],
         parameters: &Parameters,
+        paths_max: Option<usize>,
     ) -> Result<Option<String>, Error> {
         let mut parts = Vec::new();
-        let in_nodes = |words: &[Word<'_>]| {
-            let mut filters = self.pattern.nodes.iter().flat_map(|node| &node.filters);
-            filters.any(|filter| std::ptr::eq(filter.as_slice(), words))
-        };
         for choice in self.choices {
             let (graph, pattern) = (self.graph, self.pattern);
-            let scope =
-                Scope { graph, pattern, choice, parameters: Some(parameters), rowid_of: None };
+            let parameters = Some(parameters);
+            let scope = Scope { parameters, paths_max, ..Scope::of(graph, pattern, choice) };
             let (from, mut conditions) = pattern.from(&scope)?;
-            for (_, words) in own.iter().filter(|(_, words)| !in_nodes(words)) {
+            for words in outer {
                 conditions.push(format!("({})", scope.sql(words)?));
             }
             let mut columns = Vec::new();
@@ -436,6 +584,31 @@ impl<'c> Compact<'c, '_> {
             parts.push(select(&columns, &from, &conditions));
         }
         Ok((!parts.is_empty()).then(|| parts.join(" UNION ALL ")))
+    }
+}
+
+/// The names of properties in a condition.
+fn properties<'w>(words: &'w [Word<'_>]) -> impl Iterator<Item = String> + 'w {
+    let members = words.windows(3).filter(|three| three[1].is_sign("."));
+    members.filter_map(|three| three[2].name())
+}
+
+/// The names of a label expression of alternatives, none where any label fits; `None` of others.
+fn names(label: &LabelExpr) -> Option<Vec<String>> {
+    match label {
+        LabelExpr::Any => Some(Vec::new()),
+        LabelExpr::Name(name) => Some(vec![name.clone()]),
+        LabelExpr::Or(left, right) => {
+            let (mut all, right) = (names(left)?, names(right)?);
+            if all.is_empty() || right.is_empty() {
+                return Some(Vec::new());
+            }
+            all.extend(right);
+            all.sort_unstable();
+            all.dedup();
+            Some(all)
+        }
+        LabelExpr::Not(_) | LabelExpr::And(..) => None,
     }
 }
 

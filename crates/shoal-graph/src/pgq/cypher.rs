@@ -12,8 +12,8 @@ use shoal_sql::{
 };
 
 use super::elements::{DEFAULT_GRAPH, literal, quoted};
-use super::functions::Known;
-use super::named::{NamedGraph, refused};
+use super::known::Known;
+use super::named::refused;
 use super::words::{Kind, Words, at_place};
 use crate::algorithms::{Algorithms, KeptSnapshots};
 use crate::graph::Graph;
@@ -124,10 +124,10 @@ fn rows(
         None => Map::new(),
     };
     let name = text(2)?.unwrap_or_else(|| DEFAULT_GRAPH.to_owned());
-    let graph = NamedGraph::find(&known.definitions, &name, context)?;
-    let states = context.states();
-    let kept = known.kept(states.as_ref(), &name);
-    run(graph.graph(), &query, (&parameters, kept), context)
+    let opened = known.open(&name, context)?;
+    known.with_kept(&name, &opened, context, |kept| {
+        run(opened.graph.graph(), &query, (&parameters, kept), context)
+    })
 }
 
 fn run(

@@ -33,6 +33,19 @@ pub(super) struct Scope<'s, 't> {
     pub(super) parameters: Option<&'s Parameters>,
     /// In a query over the rows of `graph_match`: the rowid of a node whose table is not joined.
     pub(super) rowid_of: Option<&'s dyn Fn(usize) -> Option<String>>,
+    /// Paths of each walk at most.
+    pub(super) paths_max: Option<usize>,
+}
+
+impl<'s, 't> Scope<'s, 't> {
+    /// The variables of a statement's own query.
+    pub(super) fn of(
+        graph: &'s MappedGraph,
+        pattern: &'s Pattern<'t>,
+        choice: &'s Choice,
+    ) -> Scope<'s, 't> {
+        Scope { graph, pattern, choice, parameters: None, rowid_of: None, paths_max: None }
+    }
 }
 
 /// Parameters of a statement in a query that a function runs.

@@ -3,48 +3,33 @@
 
 use std::sync::Arc;
 
-use shoal_sql::{Connection, Error, ModuleContext, TableFunction, Value as Sql};
-
-use super::elements::DEFAULT_GRAPH;
-use super::matching::GraphMatch;
-use super::named::{Definitions, NamedGraph, StatementBounds, refused};
-use crate::algorithms::{
-    ALGORITHMS, Algorithm, Algorithms, KeptSnapshots, Selection, Snapshots, States,
+use shoal_sql::{
+    Connection, Error, Module, ModuleContext, ModuleRows, TableFunction, Value as Sql,
 };
+
+use super::definition::MappedGraph;
+use super::elements::DEFAULT_GRAPH;
+use super::known::Known;
+use super::matching::GraphMatch;
+use super::named::{NamedGraph, StatementBounds, refused};
+use crate::algorithms::{ALGORITHMS, Algorithm, Algorithms, Found, KeptSnapshots, Selection};
 use crate::json;
 use crate::mapped::KnownKeys;
-use crate::procedure::ValueKind;
+use crate::procedure::{Bounds, ValueKind};
 use crate::traverse::{Policy, Traversal, traverse};
 use crate::value::{Map, Value};
 
 /// Registers the functions.
 pub(super) fn register(connection: &mut Connection, known: &Arc<Known>) {
-    let algorithms = ALGORITHMS.iter().map(|algorithm| function(algorithm, Arc::clone(known)));
-    let walks = [traverse_function(Arc::clone(known)), context_function(Arc::clone(known))];
-    for function in algorithms.chain(walks) {
+    for algorithm in &ALGORITHMS {
+        connection.register_module(Arc::new(Function::of(algorithm, Arc::clone(known))));
+    }
+    for function in [traverse_function(Arc::clone(known)), context_function(Arc::clone(known))] {
         connection
             .create_table_function(function)
             .expect("the functions of graphs have names, and columns of their own");
     }
     connection.register_module(Arc::new(GraphMatch(Arc::clone(known))));
-}
-
-/// Kept from call to call.
-#[derive(Debug, Default)]
-pub(super) struct Known {
-    pub(super) snapshots: Snapshots,
-    pub(super) definitions: Definitions,
-}
-
-impl Known {
-    /// Where snapshots of a graph are kept; nowhere without a state to name them by.
-    pub(super) fn kept<'k>(
-        &'k self,
-        states: Option<&'k States>,
-        graph: &'k str,
-    ) -> Option<KeptSnapshots<'k>> {
-        states.map(|states| KeptSnapshots { snapshots: &self.snapshots, states, graph })
-    }
 }
 
 type Rows = Vec<Vec<Sql>>;
@@ -66,23 +51,139 @@ fn is_node(output: &str) -> bool {
     ["node", "other", "source", "target"].contains(&output)
 }
 
-fn function(algorithm: &'static Algorithm, known: Arc<Known>) -> TableFunction {
-    let mut columns: Vec<String> = Vec::new();
-    for output in algorithm.outputs {
-        columns.push((*output).to_owned());
-        if is_node(output) {
-            columns.push(format!("{output}_label"));
+/// An algorithm as a table-valued function.
+#[derive(Debug)]
+struct Function {
+    algorithm: &'static Algorithm,
+    name: String,
+    /// For each column, whose output it is and whether it is a node's label.
+    columns: Vec<(String, usize, bool)>,
+    arguments: Vec<&'static str>,
+    known: Arc<Known>,
+}
+
+impl Function {
+    fn of(algorithm: &'static Algorithm, known: Arc<Known>) -> Function {
+        let mut columns = Vec::new();
+        for (at, output) in algorithm.outputs.iter().enumerate() {
+            columns.push(((*output).to_owned(), at, false));
+            if is_node(output) {
+                columns.push((format!("{output}_label"), at, true));
+            }
         }
+        let mut arguments = vec!["graph"];
+        arguments.extend(algorithm.inputs.iter().map(|(name, _)| *name));
+        arguments.push("options");
+        Function { algorithm, name: name_of(algorithm), columns, arguments, known }
     }
-    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-    let mut arguments = vec!["graph"];
-    arguments.extend(algorithm.inputs.iter().map(|(name, _)| *name));
-    arguments.push("options");
-    TableFunction::new(name_of(algorithm), &columns, &arguments, move |given, context| {
-        Ok(rows(algorithm, &known, given, context)?.into_iter().map(Ok::<_, Error>))
-    })
-    .reads_databases()
-    .for_narrowed()
+}
+
+impl Module for Function {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn columns(&self) -> Vec<&str> {
+        self.columns.iter().map(|(name, ..)| name.as_str()).collect()
+    }
+
+    fn arguments(&self) -> &[&str] {
+        &self.arguments
+    }
+
+    fn reads_schema(&self) -> bool {
+        true
+    }
+
+    fn reads_by_queries(&self) -> bool {
+        true
+    }
+
+    fn open(
+        &self,
+        arguments: &[Option<Sql>],
+        context: &ModuleContext<'_>,
+    ) -> Result<Box<dyn ModuleRows>, Error> {
+        let (found, definition) = found(self.algorithm, &self.known, arguments, context)?;
+        let columns = self.columns.iter().map(|(_, output, is_label)| (*output, *is_label));
+        Ok(Box::new(FoundRows {
+            columns: columns.collect(),
+            found,
+            definition,
+            reads: (0..self.columns.len()).collect(),
+            folds: false,
+            shown: None,
+        }))
+    }
+}
+
+/// The rows of a call; of the columns, those that the statement reads are made.
+#[derive(Debug)]
+struct FoundRows {
+    columns: Vec<(usize, bool)>,
+    found: Found,
+    definition: Option<Arc<MappedGraph>>,
+    reads: Vec<usize>,
+    folds: bool,
+    /// The values of all rows, once the first row was asked for.
+    shown: Option<std::vec::IntoIter<Sql>>,
+}
+
+impl FoundRows {
+    /// True where rows are counted and not looked at: all come as one.
+    fn is_count(&self) -> bool {
+        self.folds && self.reads.is_empty()
+    }
+
+    fn show(&self, context: &ModuleContext<'_>) -> Result<Vec<Sql>, Error> {
+        if self.is_count() {
+            return Ok(vec![Sql::Null; if self.found.len() > 0 { self.columns.len() } else { 0 }]);
+        }
+        let graph = NamedGraph::of(self.definition.clone(), context)?;
+        let bounds = StatementBounds::new(context);
+        let failed = |error: crate::Error| bounds.error(&error);
+        let mut known = KnownKeys::default();
+        let mut values = Vec::with_capacity(self.found.len() * self.columns.len());
+        for row in self.found.rows() {
+            bounds.tick().map_err(failed)?;
+            for (column, (output, is_label)) in self.columns.iter().enumerate() {
+                values.push(match &row[*output] {
+                    _ if !self.reads.contains(&column) => Sql::Null,
+                    Value::Node(id) if *is_label => graph.label(*id).map_err(failed)?,
+                    Value::Node(id) => graph.key(*id, &mut known).map_err(failed)?,
+                    Value::List(nodes) => {
+                        keys(&graph, node_ids(nodes), &mut known).map_err(failed)?
+                    }
+                    Value::Integer(number) => Sql::Int(*number),
+                    Value::Float(number) => Sql::Real(*number),
+                    other => other.to_json().into(),
+                });
+            }
+        }
+        Ok(values)
+    }
+}
+
+impl ModuleRows for FoundRows {
+    fn next(&mut self, row: &mut Vec<Sql>, context: &ModuleContext<'_>) -> Result<bool, Error> {
+        let shown = match &mut self.shown {
+            Some(shown) => shown,
+            None => {
+                let all = self.show(context)?;
+                self.shown.insert(all.into_iter())
+            }
+        };
+        row.extend(shown.take(self.columns.len()));
+        Ok(!row.is_empty())
+    }
+
+    fn reads(&mut self, columns: &[usize], folds: bool) {
+        (self.reads, self.folds) = (columns.to_vec(), folds);
+    }
+
+    fn repeats(&self) -> u64 {
+        if self.is_count() { self.found.len() as u64 } else { 1 }
+    }
 }
 
 fn text(value: Option<&Option<Sql>>, what: &str) -> Result<Option<String>, Error> {
@@ -106,22 +207,30 @@ fn object(value: Option<&Option<Sql>>, what: &str) -> Result<Map, Error> {
     }
 }
 
-fn rows(
+/// The rows of a call, and the definition of its graph.
+fn found(
     algorithm: &Algorithm,
     known: &Known,
     given: &[Option<Sql>],
     context: &ModuleContext<'_>,
-) -> Result<Rows, Error> {
+) -> Result<(Found, Option<Arc<MappedGraph>>), Error> {
     let name = graph_name(given)?;
-    let graph = NamedGraph::find(&known.definitions, &name, context)?;
-    let mut args = Vec::new();
+    let opened = known.open(&name, context)?;
+    let graph = &opened.graph;
+    let (mut args, mut unsure) = (Vec::new(), Vec::new());
     for (at, (name, kind)) in algorithm.inputs.iter().enumerate() {
         let value = given.get(at + 1).and_then(Option::as_ref).unwrap_or(&Sql::Null);
         args.push(match (kind, value) {
             (ValueKind::Node, Sql::Null) => {
                 return Err(refused(format!("{} takes a node, its {name}", name_of(algorithm))));
             }
-            (ValueKind::Node, key) => Value::Node(graph.node(key)?),
+            (ValueKind::Node, key) => Value::Node(match graph.node_if_any(key) {
+                Some(id) => {
+                    unsure.push(key);
+                    id
+                }
+                None => graph.node(key)?,
+            }),
             (_, Sql::Int(number)) => Value::Integer(*number),
             (_, Sql::Text(bytes)) => Value::text(&String::from_utf8_lossy(bytes)),
             _ => Value::Null,
@@ -129,31 +238,23 @@ fn rows(
     }
     args.push(Value::map(object(given.get(algorithm.inputs.len() + 1), "options")?));
     let bounds = StatementBounds::new(context);
-    let failed = |error: crate::Error| bounds.error(&error);
-    let states: Option<States> = context.states();
-    let kept = known.kept(states.as_ref(), &name);
-    let read =
-        |selection: &Selection<'_>| KeptSnapshots::find(kept, graph.graph(), selection, &bounds);
-    let found = Algorithms::run(algorithm.name, &args, graph.graph(), &bounds, &read);
-    let found = found.map_err(failed)?;
-    let mut keys_known = KnownKeys::default();
-    let mut rows = Vec::with_capacity(found.len());
-    for values in found {
-        let mut row = Vec::with_capacity(values.len() + 2);
-        for value in values {
-            match value {
-                Value::Node(id) => row.extend(graph.shown(id, &mut keys_known).map_err(failed)?),
-                Value::List(nodes) => {
-                    row.push(keys(&graph, node_ids(&nodes), &mut keys_known).map_err(failed)?);
-                }
-                Value::Integer(number) => row.push(Sql::Int(number)),
-                Value::Float(number) => row.push(Sql::Real(number)),
-                other => row.push(other.to_json().into()),
+    let found = known.with_kept(&name, &opened, context, |kept| {
+        let read = |selection: &Selection<'_>| {
+            KeptSnapshots::find(kept, graph.graph(), selection, &bounds)
+        };
+        Algorithms::run(algorithm.name, &args, graph.graph(), &bounds, &read)
+    });
+    match found {
+        Ok(found) => Ok((found, graph.definition())),
+        Err(error) => {
+            // A node that is not there is told as such.
+            let told = bounds.error(&error);
+            for key in unsure {
+                graph.node(key)?;
             }
+            Err(told)
         }
-        rows.push(row);
     }
-    Ok(rows)
 }
 
 fn node_ids(nodes: &[Value]) -> impl Iterator<Item = i64> {
@@ -271,7 +372,7 @@ fn walk<'s>(
     given: &[Option<Sql>],
     context: &ModuleContext<'s>,
 ) -> Result<Walked<'s>, Error> {
-    let graph = NamedGraph::find(&known.definitions, &graph_name(given)?, context)?;
+    let graph = known.open(&graph_name(given)?, context)?.graph;
     let Some(Some(start)) = given.get(1) else {
         return Err(refused("a traversal takes a node to start from"));
     };

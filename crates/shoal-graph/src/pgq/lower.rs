@@ -48,9 +48,11 @@ pub(super) struct Walk<'t> {
     pub(super) inner: Pattern<'t>,
     hop: String,
     parameters: Vec<String>,
-    min: u32,
-    max: Option<u32>,
-    mode: String,
+    pub(super) min: u32,
+    pub(super) max: Option<u32>,
+    pub(super) mode: String,
+    /// True where a round has a condition of its own.
+    pub(super) has_filter: bool,
     pub(super) from: usize,
     pub(super) to: usize,
 }
@@ -124,7 +126,7 @@ pub(super) fn query(
     let mut parts = Vec::new();
     for choice in pattern.choices(graph)? {
         let pattern = &pattern;
-        let scope = Scope { graph, pattern, choice: &choice, parameters: None, rowid_of: None };
+        let scope = Scope::of(graph, pattern, &choice);
         let mut shown = Vec::new();
         for (words, name) in &columns {
             shown.push(format!("{} AS {name}", scope.sql(words)?));
@@ -314,6 +316,7 @@ impl<'t> Pattern<'t> {
             min: repeated.min,
             max: repeated.max,
             mode,
+            has_filter: repeated.filter.is_some(),
             from,
             to,
         })
@@ -330,13 +333,7 @@ impl<'t> Pattern<'t> {
         let mut parts = Vec::new();
         for choice in self.choices(graph)? {
             let kept = Parameters::json(std::mem::take(parameters));
-            let scope = Scope {
-                graph,
-                pattern: self,
-                choice: &choice,
-                parameters: Some(&kept),
-                rowid_of: None,
-            };
+            let scope = Scope { parameters: Some(&kept), ..Scope::of(graph, self, &choice) };
             let node = |at: usize| scope.node_id(at);
             let (first, last) = (path.nodes[0], path.nodes[path.nodes.len() - 1]);
             let edges: Vec<String> = path
@@ -488,8 +485,9 @@ impl<'t> Pattern<'t> {
                 false => format!("json_array({})", walk.parameters.join(", ")),
             };
             let max = walk.max.map_or("NULL".to_owned(), |max| max.to_string());
+            let within = scope.paths_max.map_or(String::new(), |most| format!(" within {most}"));
             from.push(format!(
-                "graph_walk({}, {}, {}, {max}, '{}', {parameters}) AS {}",
+                "graph_walk({}, {}, {}, {max}, '{}{within}', {parameters}) AS {}",
                 literal(&walk.hop),
                 scope.node_id(walk.from),
                 walk.min,

@@ -13,13 +13,12 @@ use std::sync::Arc;
 
 use shoal_sql::{Error, Module, ModuleContext, ModuleRows, Value as Sql};
 
-use super::functions::Known;
+use super::call::{Call, CallEdge, CallNode};
+use super::known::Known;
 use super::named::{Ids, NamedGraph, StatementBounds, refused};
 use crate::algorithms::{Direction, KeptSnapshots, Selection, Snapshot};
-use crate::json;
-use crate::multiway::{Candidates, Edge, Matches, Pattern, Places};
+use crate::multiway::{Candidates, Edge, Matches, Pattern, Places, Reach, Walk, Way};
 use crate::procedure::Bounds;
-use crate::value::{Map, Value};
 
 /// Columns of `graph_match`.
 pub(super) const CALL_COLUMNS: usize = COLUMNS.len();
@@ -37,150 +36,17 @@ const ARGUMENTS: [&str; 9] = ["call", "p1", "p2", "p3", "p4", "p5", "p6", "p7", 
 /// A join is asked where the candidates of a node are fewer than one of so many nodes.
 const FEW: u64 = 64;
 
+/// The join's rows are few as long as they are fewer than one of so many nodes, or than the second
+/// number.
+const FEW_ROWS: u64 = 8;
+const ROWS_MIN: usize = 512;
+
 /// Bytes of rows kept of a join.
 const ROW_BYTES: usize = 48;
 
-/// The pattern of a call.
-#[derive(Debug, PartialEq)]
-pub(super) struct Call {
-    pub(super) graph: String,
-    /// The graph's tables, vertices first: of another definition the numbers below mean nothing.
-    pub(super) tables: Vec<String>,
-    pub(super) nodes: Vec<CallNode>,
-    pub(super) edges: Vec<CallEdge>,
-    /// Pairs of different nodes.
-    pub(super) different: Vec<(usize, usize)>,
-    /// The nodes of the columns.
-    pub(super) shown: Vec<usize>,
-    /// The query with the same rows.
-    pub(super) join: String,
-}
-
-/// The candidates of a node.
-#[derive(Debug, PartialEq)]
-pub(super) enum CallNode {
-    Any,
-    /// Numbers of tables; with a query, the keys of its rows alone.
-    Of(Vec<(usize, Option<String>)>),
-}
-
-#[derive(Debug, PartialEq)]
-pub(super) struct CallEdge {
-    pub(super) from: usize,
-    pub(super) to: usize,
-    pub(super) is_either: bool,
-    pub(super) kind: Option<String>,
-    pub(super) class: Option<usize>,
-}
-
-fn number(number: usize) -> Value {
-    Value::Integer(i64::try_from(number).expect("numbers of a pattern are small"))
-}
-
-impl Call {
-    pub(super) fn to_text(&self) -> String {
-        let text = |text: &String| Value::text(text);
-        let optional = |one: &Option<String>| one.as_ref().map_or(Value::Null, text);
-        let numbers = |all: &[usize]| Value::list(all.iter().map(|one| number(*one)).collect());
-        let node = |node: &CallNode| match node {
-            CallNode::Any => Value::Null,
-            CallNode::Of(tables) => {
-                let table = |(place, query): &(usize, Option<String>)| {
-                    Value::list(vec![number(*place), optional(query)])
-                };
-                Value::list(tables.iter().map(table).collect())
-            }
-        };
-        let edge = |edge: &CallEdge| {
-            Value::list(vec![
-                number(edge.from),
-                number(edge.to),
-                Value::Boolean(edge.is_either),
-                optional(&edge.kind),
-                edge.class.map_or(Value::Null, number),
-            ])
-        };
-        let mut call = Map::new();
-        let different = self.different.iter().map(|(a, b)| numbers(&[*a, *b])).collect();
-        for (key, value) in [
-            ("graph", text(&self.graph)),
-            ("tables", Value::list(self.tables.iter().map(text).collect())),
-            ("nodes", Value::list(self.nodes.iter().map(node).collect())),
-            ("edges", Value::list(self.edges.iter().map(edge).collect())),
-            ("different", Value::list(different)),
-            ("shown", numbers(&self.shown)),
-            ("join", text(&self.join)),
-        ] {
-            call.insert(key.into(), value);
-        }
-        json::write(&call)
-    }
-
-    /// A call read from its text; `None` of any other text, and of numbers of no node.
-    fn read(call: &str) -> Option<Call> {
-        let call = json::read(call).ok()?;
-        let text = |value: &Value| match value {
-            Value::Text(text) => Some((**text).to_owned()),
-            _ => None,
-        };
-        let optional = |value: &Value| match value {
-            Value::Null => Some(None),
-            value => text(value).map(Some),
-        };
-        let number = |value: &Value| match value {
-            Value::Integer(number) => usize::try_from(*number).ok(),
-            _ => None,
-        };
-        let list = |value: &Value| match value {
-            Value::List(list) => Some(list.to_vec()),
-            _ => None,
-        };
-        let all = |key: &str| list(call.get(key)?);
-        let table = |value: &Value| match &*list(value)? {
-            [place, query] => Some((number(place)?, optional(query)?)),
-            _ => None,
-        };
-        let node = |value: &Value| match value {
-            Value::Null => Some(CallNode::Any),
-            value => Some(CallNode::Of(list(value)?.iter().map(table).collect::<Option<_>>()?)),
-        };
-        let nodes: Vec<CallNode> = all("nodes")?.iter().map(node).collect::<Option<_>>()?;
-        let place = |value: &Value| number(value).filter(|place| *place < nodes.len());
-        let edge = |value: &Value| match &*list(value)? {
-            [from, to, Value::Boolean(is_either), kind, class] => Some(CallEdge {
-                from: place(from)?,
-                to: place(to)?,
-                is_either: *is_either,
-                kind: optional(kind)?,
-                class: if *class == Value::Null { None } else { Some(number(class)?) },
-            }),
-            _ => None,
-        };
-        let pair = |value: &Value| match &*list(value)? {
-            [a, b] => Some((place(a)?, place(b)?)),
-            _ => None,
-        };
-        let shown: Vec<usize> = all("shown")?.iter().map(place).collect::<Option<_>>()?;
-        let edges: Vec<CallEdge> = all("edges")?.iter().map(edge).collect::<Option<_>>()?;
-        let different = all("different")?.iter().map(pair).collect::<Option<_>>()?;
-        if shown.len() > CALL_COLUMNS || edges.is_empty() {
-            return None;
-        }
-        Some(Call {
-            graph: text(call.get("graph")?)?,
-            tables: all("tables")?.iter().map(text).collect::<Option<_>>()?,
-            different,
-            join: text(call.get("join")?)?,
-            nodes,
-            edges,
-            shown,
-        })
-    }
-}
-
-/// All nodes, with the edges of a type.
-fn selection(kind: Option<&str>) -> Selection<'_> {
-    Selection { label: None, kind, direction: Direction::Outgoing, weight: None }
+/// All nodes, with the edges of some types.
+fn selection<'s>(kinds: &'s [&'s str]) -> Selection<'s> {
+    Selection { label: None, kinds, direction: Direction::Outgoing, weight: None }
 }
 
 /// The module `graph_match`.
@@ -250,6 +116,9 @@ struct MatchRows {
     repeats: u64,
 }
 
+/// Rows of a join, and the number of each.
+type JoinRows = Vec<(Vec<Sql>, u64)>;
+
 #[derive(Debug)]
 enum Source {
     Fresh,
@@ -258,8 +127,21 @@ enum Source {
         snapshot: Arc<Snapshot>,
         ids: Ids,
     },
-    /// Rows of the join, and the number of each.
+    Reach {
+        reach: Box<Reach>,
+        /// The node that walks start at.
+        start: usize,
+        snapshot: Arc<Snapshot>,
+        ids: Ids,
+    },
     Joined(std::vec::IntoIter<(Vec<Sql>, u64)>),
+}
+
+/// What a call is to be answered by.
+enum Ready {
+    Source(Source),
+    /// A pattern, and the nodes asked for.
+    Pattern(Pattern, Vec<bool>, Ids),
 }
 
 impl ModuleRows for MatchRows {
@@ -291,6 +173,21 @@ impl ModuleRows for MatchRows {
                     });
                 }
             }
+            Source::Reach { reach, start, snapshot, ids } => {
+                let bounds = StatementBounds::new(context);
+                let found = reach.next(&bounds).map_err(|error| bounds.error(&error))?;
+                let Some(count) = found else { return Ok(false) };
+                self.repeats = count;
+                self.row.clear();
+                let (first, last) = reach.pair();
+                for (column, node) in self.call.shown.iter().enumerate() {
+                    let place = if node == start { first } else { last };
+                    self.row.push(match self.reads.contains(&column) {
+                        true => Sql::Int(ids.rowid(snapshot.id(place as usize))),
+                        false => Sql::Null,
+                    });
+                }
+            }
             Source::Joined(rows) => {
                 let Some((next, count)) = rows.next() else { return Ok(false) };
                 (self.row, self.repeats) = (next, count);
@@ -312,8 +209,9 @@ impl ModuleRows for MatchRows {
 impl MatchRows {
     fn open(&self, context: &ModuleContext<'_>) -> Result<Source, Error> {
         match self.compact(context) {
+            Ok(Some(Ready::Source(source))) => Ok(source),
             // A count too large for 64 bits would keep a join busy for ever.
-            Ok(Some((pattern, asked, ids))) => {
+            Ok(Some(Ready::Pattern(pattern, asked, ids))) => {
                 let bounds = StatementBounds::new(context);
                 let snapshot = Arc::clone(&pattern.snapshots[0]);
                 let matches = Matches::of(pattern, &asked, &bounds);
@@ -331,9 +229,8 @@ impl MatchRows {
 
     /// Rows of the join.
     fn joined(&self, context: &ModuleContext<'_>) -> Result<Source, Error> {
-        let bounds = StatementBounds::new(context);
-        let mut rows = Vec::new();
         if self.folds && self.reads.is_empty() {
+            let mut rows = Vec::new();
             let sql = format!("SELECT count(*) FROM ({})", self.call.join);
             context.query(&sql, &self.given, |row| {
                 if let Some(Sql::Int(count @ 1..)) = row.first() {
@@ -343,78 +240,157 @@ impl MatchRows {
             })?;
             return Ok(Source::Joined(rows.into_iter()));
         }
-        context.query(&self.call.join, &self.given, |row| {
-            let keep = bounds.keep(ROW_BYTES + 32 * row.len());
-            keep.map_err(|error| bounds.error(&error))?;
-            rows.push((row.to_vec(), 1));
-            Ok(())
-        })?;
-        Ok(Source::Joined(rows.into_iter()))
+        let rows = self.rows_of_join(usize::MAX, context)?;
+        Ok(Source::Joined(rows.unwrap_or_default().into_iter()))
     }
 
-    /// The pattern over compressed rows, and the nodes asked for; `None` where the join is to be
-    /// asked.
-    fn compact(
+    /// Rows of the join, and `None` where there are more than so many.
+    fn rows_of_join(
         &self,
+        most: usize,
         context: &ModuleContext<'_>,
-    ) -> Result<Option<(Pattern, Vec<bool>, Ids)>, Error> {
+    ) -> Result<Option<JoinRows>, Error> {
+        let bounds = StatementBounds::new(context);
+        let (mut rows, mut are_many) = (Vec::new(), false);
+        let is_count = self.folds && self.reads.is_empty();
+        let mut count = 0;
+        let few = self.call.walk.as_ref().filter(|_| most < usize::MAX).map(|walk| &walk.few);
+        let result = context.query(few.unwrap_or(&self.call.join), &self.given, |row| {
+            count += 1;
+            are_many = count > most;
+            if are_many {
+                return Err(refused("the rows are many"));
+            }
+            if !is_count {
+                let keep = bounds.keep(ROW_BYTES + 32 * row.len());
+                keep.map_err(|error| bounds.error(&error))?;
+                rows.push((row.to_vec(), 1));
+            }
+            Ok(())
+        });
+        match result {
+            _ if are_many => Ok(None),
+            Err(error) if self.call.walk.is_some() && super::walk::is_over_budget(&error) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+            Ok(()) => {
+                if is_count && count > 0 {
+                    rows.push((Vec::new(), count as u64));
+                }
+                Ok(Some(rows))
+            }
+        }
+    }
+
+    /// The matches over compressed rows; `None` where the join is to be asked. Where few nodes are
+    /// candidates and nobody has read the graph yet, the join is asked first, as long as it has few
+    /// rows.
+    fn compact(&self, context: &ModuleContext<'_>) -> Result<Option<Ready>, Error> {
         let call = &self.call;
-        let graph = NamedGraph::find(&self.known.definitions, &call.graph, context)?;
+        let opened = self.known.open(&call.graph, context)?;
+        let graph = &opened.graph;
         if graph.tables() != call.tables {
             return Ok(None);
         }
-        graph.graph().begin(false).map_err(|error| refused(error.to_string()))?;
-        let mut wanted: Vec<Option<&str>> = Vec::new();
+        let mut wanted: Vec<Vec<&str>> = Vec::new();
         for edge in &call.edges {
-            if !wanted.contains(&edge.kind.as_deref()) {
-                wanted.push(edge.kind.as_deref());
+            let kinds: Vec<&str> = edge.kinds.iter().map(String::as_str).collect();
+            if !wanted.contains(&kinds) {
+                wanted.push(kinds);
             }
         }
-        let states = context.states();
         let bounds = StatementBounds::new(context);
         let failed = |error: crate::Error| bounds.error(&error);
         let mut found = Vec::new();
         for node in &call.nodes {
-            found.push(self.candidates(&graph, node, context)?);
+            found.push(self.candidates(graph, node, context)?);
         }
-        let kept = self.known.kept(states.as_ref(), &call.graph);
-        let are_kept =
-            kept.is_some_and(|kept| wanted.iter().all(|kind| kept.has(&selection(*kind))));
-        let fewest = found.iter().filter_map(Found::count).min();
-        if let (Some(fewest), false) = (fewest, are_kept) {
-            let all = graph.graph().estimate(None).map_err(failed)?;
-            if fewest.saturating_mul(FEW) < all {
-                return Ok(None);
+        let snapshots = self.known.with_kept(&call.graph, &opened, context, |kept| {
+            let are_kept =
+                kept.is_some_and(|kept| wanted.iter().all(|kinds| kept.has(&selection(kinds))));
+            let fewest = found.iter().filter_map(Found::count).min();
+            if let (Some(fewest), false) = (fewest, are_kept) {
+                let all = graph.graph().estimate(None).map_err(failed)?;
+                if fewest.saturating_mul(FEW) < all {
+                    let most = usize::try_from(all / FEW_ROWS).unwrap_or(usize::MAX);
+                    if let Some(rows) = self.rows_of_join(most.max(ROWS_MIN), context)? {
+                        return Ok(Err(Source::Joined(rows.into_iter())));
+                    }
+                }
             }
-        }
-        let mut snapshots = Vec::new();
-        for kind in &wanted {
-            let selection = selection(*kind);
-            let snapshot = KeptSnapshots::find(kept, graph.graph(), &selection, &bounds);
-            snapshots.push(snapshot.map_err(failed)?);
-        }
-        let snapshot = Arc::clone(&snapshots[0]);
-        let edges = call.edges.iter().map(|edge| Edge {
-            from: edge.from,
-            to: edge.to,
-            is_either: edge.is_either,
-            snapshot: wanted.iter().position(|kind| *kind == edge.kind.as_deref()).unwrap_or(0),
-            class: edge.class,
-        });
-        let pattern = Pattern {
-            edges: edges.collect(),
-            nodes: found
-                .into_iter()
-                .map(|found| found.candidates(&snapshot, graph.ids()))
-                .collect(),
-            different_nodes: call.different.clone(),
-            snapshots,
+            let mut snapshots = Vec::new();
+            for kinds in &wanted {
+                let snapshot = KeptSnapshots::find(kept, graph.graph(), &selection(kinds), &bounds);
+                snapshots.push(snapshot.map_err(failed)?);
+            }
+            // Edges chosen by conditions are read for the call, and not kept.
+            for (alias, tables) in call.edges.iter().filter_map(|edge| edge.filter.as_ref()) {
+                let chosen = snapshots[0].with_relationships(&bounds, |each| {
+                    tables.iter().try_for_each(|(table, condition)| {
+                        let condition = (alias.as_str(), condition.as_str(), &*self.given);
+                        graph.each_edge_where(*table, condition, each)
+                    })
+                });
+                snapshots.push(Arc::new(chosen.map_err(failed)?));
+            }
+            Ok::<_, Error>(Ok(snapshots))
+        })?;
+        let snapshots = match snapshots {
+            Ok(snapshots) => snapshots,
+            Err(joined) => return Ok(Some(Ready::Source(joined))),
         };
+        let snapshot = Arc::clone(&snapshots[0]);
+        let ids = graph.ids();
         let mut asked = vec![false; call.nodes.len()];
         for (column, node) in call.shown.iter().enumerate() {
             asked[*node] |= self.reads.contains(&column);
         }
-        Ok(Some((pattern, asked, graph.ids())))
+        let mut nodes: Vec<Candidates> =
+            found.into_iter().map(|found| found.candidates(&snapshot, ids)).collect();
+        if let ([edge], Some(walk)) = (&*call.edges, &call.walk) {
+            // The pairs are the same from either end.
+            let count = |node: usize| nodes[node].len(snapshot.len());
+            let (start, end) = match count(edge.to) < count(edge.from) {
+                true => (edge.to, edge.from),
+                false => (edge.from, edge.to),
+            };
+            let mut take = |node: usize| std::mem::replace(&mut nodes[node], Candidates::All);
+            let walk = Walk {
+                snapshot: Arc::clone(&snapshot),
+                way: match (edge.is_either, start == edge.from) {
+                    (true, _) => Way::Either,
+                    (false, true) => Way::Outgoing,
+                    (false, false) => Way::Incoming,
+                },
+                starts: take(start),
+                ends: take(end),
+                from_zero: walk.from_zero,
+                steps_max: walk.steps_max.map(u64::from),
+                asked: (asked[start], asked[end]),
+            };
+            let reach = Box::new(Reach::of(walk));
+            return Ok(Some(Ready::Source(Source::Reach { reach, start, snapshot, ids })));
+        }
+        let place = |edge: &CallEdge| wanted.iter().position(|kinds| *kinds == *edge.kinds);
+        let mut chosen = wanted.len()..;
+        let edges = call.edges.iter().map(|edge| Edge {
+            from: edge.from,
+            to: edge.to,
+            is_either: edge.is_either,
+            snapshot: match &edge.filter {
+                Some(_) => chosen.next().unwrap_or(0),
+                None => place(edge).unwrap_or(0),
+            },
+            class: edge.class,
+        });
+        let pattern = Pattern {
+            edges: edges.collect(),
+            nodes,
+            different_nodes: call.different.clone(),
+            snapshots,
+        };
+        Ok(Some(Ready::Pattern(pattern, asked, ids)))
     }
 
     /// The candidates of a node, by ids.
@@ -483,40 +459,5 @@ impl Found {
             }
         }
         Candidates::Only(Places::of(places, snapshot.len()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_call_is_its_text() {
-        let call = Call {
-            graph: "g'\"".to_owned(),
-            tables: vec!["v".to_owned(), "e".to_owned()],
-            nodes: vec![
-                CallNode::Any,
-                CallNode::Of(vec![(0, None), (1, Some("SELECT '\\'".to_owned()))]),
-            ],
-            edges: vec![CallEdge {
-                from: 1,
-                to: 0,
-                is_either: true,
-                kind: Some("ä".to_owned()),
-                class: Some(0),
-            }],
-            different: vec![(0, 1)],
-            shown: vec![1],
-            join: "SELECT 1".to_owned(),
-        };
-        let text = call.to_text();
-        assert_eq!(Call::read(&text), Some(call));
-        for (from, to) in
-            [("\"shown\":[1]", "\"shown\":[2]"), ("[1,0,true", "[1,2,true"), ("{", "[")]
-        {
-            assert!(text.contains(from), "{text} has {from}");
-            assert_eq!(Call::read(&text.replacen(from, to, 1)), None);
-        }
     }
 }

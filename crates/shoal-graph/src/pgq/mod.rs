@@ -8,14 +8,17 @@
 //! `CYPHER` is the clause of openCypher (`cypher`).
 
 mod around;
+mod call;
 mod compact;
 mod computed;
 mod cypher;
 pub(crate) mod definition;
+mod definitions;
 pub(crate) mod elements;
 mod expression;
 mod follow;
 mod functions;
+mod known;
 mod layout;
 mod lower;
 mod matching;
@@ -38,9 +41,9 @@ use tables::table_facts;
 
 /// Gives `GRAPH_TABLE`, `CYPHER`, `graph_walk` and `cypher_rows` to the statements of a connection.
 pub fn register(connection: &mut Connection) {
-    connection.register_clause(Arc::new(GraphTable));
+    let known = Arc::new(known::Known::default());
+    connection.register_clause(Arc::new(GraphTable(Arc::clone(&known))));
     connection.register_clause(Arc::new(cypher::Cypher));
-    let known = Arc::new(functions::Known::default());
     for function in [walk::function(), cypher::function(Arc::clone(&known))] {
         connection
             .create_table_function(function)
@@ -66,7 +69,7 @@ pub fn define(connection: &mut Connection, sql: &str) -> Result<(), Error> {
 
 /// The clause `GRAPH_TABLE (graph MATCH ... COLUMNS (...))`.
 #[derive(Debug)]
-struct GraphTable;
+struct GraphTable(Arc<known::Known>);
 
 impl Clause for GraphTable {
     fn word(&self) -> &str {
@@ -83,7 +86,7 @@ impl Clause for GraphTable {
         connection: &mut Connection,
     ) -> Result<(String, usize), Error> {
         let table = pattern::parse(place.inside)?;
-        let graph = graph(connection, &table.graph)?;
+        let graph = self.graph(connection, &table.graph)?;
         let behind = place.inside.get(table.length..).unwrap_or_default();
         // Compressed rows are kept for whole tables: a principal's part stays a join.
         let demand = match connection.schema()?.is_narrowed() {
@@ -94,15 +97,17 @@ impl Clause for GraphTable {
     }
 }
 
-/// The graph of a name.
-fn graph(connection: &mut Connection, name: &str) -> Result<MappedGraph, Error> {
-    if let Some(graph) = definition::find(connection, name)? {
-        return Ok(graph);
+impl GraphTable {
+    /// The graph of a name.
+    fn graph(&self, connection: &mut Connection, name: &str) -> Result<Arc<MappedGraph>, Error> {
+        if let Some(graph) = self.0.definitions.find_for(name, connection)? {
+            return Ok(graph);
+        }
+        let is_default = name.eq_ignore_ascii_case(DEFAULT_GRAPH);
+        if is_default && table_facts(connection, "_graph_node")?.is_some() {
+            return Ok(Arc::new(elements::default_graph()));
+        }
+        let message = format!("no such property graph: {name}");
+        Err(Error::Meaning { message, offset: Some(0) })
     }
-    let is_default = name.eq_ignore_ascii_case(DEFAULT_GRAPH);
-    if is_default && table_facts(connection, "_graph_node")?.is_some() {
-        return Ok(elements::default_graph());
-    }
-    let message = format!("no such property graph: {name}");
-    Err(Error::Meaning { message, offset: Some(0) })
 }

@@ -2,13 +2,12 @@
 //! `shoal cypher`.
 
 use std::cell::{Cell, RefCell};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use shoal_sql::{Error, ModuleContext, Value as Sql};
 
 use super::definition::MappedGraph;
 use super::elements::DEFAULT_GRAPH;
-use crate::algorithms::States;
 use crate::graph::Graph;
 use crate::mapped::{KnownKeys, TablesGraph};
 use crate::procedure::Bounds;
@@ -20,44 +19,6 @@ pub(super) fn refused(message: impl Into<String>) -> Error {
     Error::of_function(message)
 }
 
-/// Definitions as read in a state of the databases, until somebody commits.
-#[derive(Debug, Default)]
-pub(super) struct Definitions(Mutex<(States, Vec<Arc<MappedGraph>>)>);
-
-impl Definitions {
-    /// The graph of a definition; `None` where there is none of the name.
-    ///
-    /// # Errors
-    /// A definition and a schema in disagreement.
-    fn find(
-        &self,
-        name: &str,
-        context: &ModuleContext<'_>,
-    ) -> Result<Option<Arc<MappedGraph>>, Error> {
-        let mut reads = *context;
-        let Some(states) = context.states() else {
-            return Ok(super::definition::find(&mut reads, name)?.map(Arc::new));
-        };
-        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        {
-            let mut known = known();
-            if known.0 != states {
-                *known = (states.clone(), Vec::new());
-            }
-            if let Some(graph) = known.1.iter().find(|graph| graph.name.eq_ignore_ascii_case(name))
-            {
-                return Ok(Some(Arc::clone(graph)));
-            }
-        }
-        let found = super::definition::find(&mut reads, name)?.map(Arc::new);
-        let mut known = known();
-        if known.0 == states {
-            known.1.extend(found.clone());
-        }
-        Ok(found)
-    }
-}
-
 /// A graph within a statement.
 pub(super) enum NamedGraph<'s> {
     Tables(Box<TablesGraph<StatementSource<'s>>>),
@@ -65,22 +26,52 @@ pub(super) enum NamedGraph<'s> {
 }
 
 impl<'s> NamedGraph<'s> {
-    /// The graph of a name.
+    /// The graph of a definition, or of `shoal cypher`.
     ///
     /// # Errors
-    /// No such graph; a definition and a schema in disagreement.
-    pub(super) fn find(
-        definitions: &Definitions,
-        name: &str,
+    /// Tables of `shoal cypher` that are none.
+    pub(super) fn of(
+        definition: Option<Arc<MappedGraph>>,
         context: &ModuleContext<'s>,
     ) -> Result<NamedGraph<'s>, Error> {
         let source = StatementSource { context: *context };
-        match definitions.find(name, context)? {
-            Some(graph) => Ok(NamedGraph::Tables(Box::new(TablesGraph::over(source, graph)))),
-            None if name.eq_ignore_ascii_case(DEFAULT_GRAPH) => {
-                Ok(NamedGraph::Own(SqliteGraph::over(source)))
+        Ok(match definition {
+            Some(graph) => NamedGraph::Tables(Box::new(TablesGraph::over(source, graph))),
+            None => {
+                let graph = SqliteGraph::over(source);
+                graph.begin(false).map_err(|error| refused(error.to_string()))?;
+                NamedGraph::Own(graph)
             }
-            None => Err(refused(format!("no such property graph: {name}"))),
+        })
+    }
+
+    /// True for the name of the graph of `shoal cypher`.
+    pub(super) fn is_own(name: &str) -> bool {
+        name.eq_ignore_ascii_case(DEFAULT_GRAPH)
+    }
+
+    /// The definition; `None` of the graph of `shoal cypher`.
+    pub(super) fn definition(&self) -> Option<Arc<MappedGraph>> {
+        match self {
+            NamedGraph::Tables(graph) => Some(graph.definition()),
+            NamedGraph::Own(_) => None,
+        }
+    }
+
+    /// The tables that snapshots are made of; true beside those of whose rows more than the rowid
+    /// is read.
+    pub(super) fn followed(&self) -> Vec<(String, bool)> {
+        let table = |(name, with_rows): (&str, bool)| (name.to_owned(), with_rows);
+        match self {
+            NamedGraph::Tables(graph) => {
+                let mut tables = graph.followed();
+                tables.push(table((super::definition::DEFINITIONS, true)));
+                tables
+            }
+            NamedGraph::Own(_) => {
+                let all = [("_graph_node", false), ("_graph_label", true), ("_graph_edge", true)];
+                all.map(table).to_vec()
+            }
         }
     }
 
@@ -118,17 +109,54 @@ impl<'s> NamedGraph<'s> {
         }
     }
 
+    /// Calls `each` with both ends of the edges of a table that a condition holds for: the alias of
+    /// the table in it, its SQL, and parameters.
+    ///
+    /// # Errors
+    /// Those of the condition, and of reading the table.
+    pub(super) fn each_edge_where(
+        &self,
+        table: usize,
+        condition: (&str, &str, &[Sql]),
+        each: &mut dyn FnMut(i64, i64) -> crate::Result<()>,
+    ) -> crate::Result<()> {
+        match self {
+            NamedGraph::Tables(graph) => graph.each_edge_where(table, condition, each),
+            NamedGraph::Own(graph) => graph.each_edge_where(condition, each),
+        }
+    }
+
     /// The key and the first label of a node.
     pub(super) fn shown(&self, id: i64, known: &mut KnownKeys) -> crate::Result<[Sql; 2]> {
+        Ok([self.key(id, known)?, self.label(id)?])
+    }
+
+    /// The key of a node.
+    pub(super) fn key(&self, id: i64, known: &mut KnownKeys) -> crate::Result<Sql> {
         match self {
-            NamedGraph::Tables(graph) => {
-                Ok([graph.key_of(id, known)?, Sql::text(graph.label_of(id))])
-            }
+            NamedGraph::Tables(graph) => graph.key_of(id, known),
+            NamedGraph::Own(_) => Ok(Sql::Int(id)),
+        }
+    }
+
+    /// The first label of a node.
+    pub(super) fn label(&self, id: i64) -> crate::Result<Sql> {
+        match self {
+            NamedGraph::Tables(graph) => Ok(Sql::text(graph.label_of(id))),
             NamedGraph::Own(graph) => {
                 let node = graph.node(id)?;
                 let label = node.as_ref().and_then(|node| node.labels.first());
-                Ok([Sql::Int(id), label.map_or(Sql::Null, |label| Sql::text(&**label))])
+                Ok(label.map_or(Sql::Null, |label| Sql::text(&**label)))
             }
+        }
+    }
+
+    /// The id that the node of a key has, if there is such a node, where no table need be asked.
+    pub(super) fn node_if_any(&self, given: &Sql) -> Option<i64> {
+        match (self, given) {
+            (NamedGraph::Tables(graph), Sql::Int(key)) => graph.id_of_rowid_key(*key),
+            (NamedGraph::Own(_), Sql::Int(id)) => Some(*id),
+            _ => None,
         }
     }
 

@@ -12,6 +12,7 @@ use super::tables::Reads;
 use super::{define, is_definition, register};
 
 mod compact;
+mod followed;
 
 const SOCIAL: &str = "CREATE PROPERTY GRAPH social
   VERTEX TABLES (

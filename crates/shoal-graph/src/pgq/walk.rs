@@ -20,6 +20,14 @@ use crate::json;
 /// The most bytes of paths kept by a walk.
 const MEMORY_MAX: usize = 1 << 28;
 
+/// The sentence of a walk that takes more paths than its mode says.
+const OVER_BUDGET: &str = "graph_walk(): the paths are more than the mode has them within";
+
+/// True of the error of a walk that takes more paths than its mode says.
+pub(super) fn is_over_budget(error: &Error) -> bool {
+    error.to_string().contains(OVER_BUDGET)
+}
+
 /// Paths looked at between two looks at limits.
 const STRIDE: usize = 1 << 12;
 
@@ -134,12 +142,16 @@ fn number_of(value: Option<&Value>, what: &str) -> Result<usize, Error> {
     .ok_or_else(|| Error::of_function(format!("graph_walk() takes {what}, a number from 0 on")))
 }
 
-fn mode_of(mode: &str) -> Result<(Restrictor, Selector), Error> {
+fn mode_of(mode: &str) -> Result<(Restrictor, Selector, usize), Error> {
     let refused = || {
         Error::of_function(format!(
             "graph_walk() knows no mode '{mode}': walk, trail, acyclic or simple, then perhaps \
-             shortest or groups with a number"
+             shortest or groups with a number, then perhaps within with a number of paths"
         ))
+    };
+    let (mode, budget) = match mode.split_once(" within ") {
+        Some((mode, budget)) => (mode, budget.parse().map_err(|_| refused())?),
+        None => (mode, usize::MAX),
     };
     let mut words = mode.split_whitespace();
     let restrictor = match words.next() {
@@ -157,7 +169,7 @@ fn mode_of(mode: &str) -> Result<(Restrictor, Selector), Error> {
         (Some("groups"), Some(count)) => Selector::Groups(count),
         _ => return Err(refused()),
     };
-    Ok((restrictor, selector))
+    Ok((restrictor, selector, budget))
 }
 
 /// Identifiers as numbers.
@@ -220,6 +232,8 @@ struct Call {
     max: usize,
     restrictor: Restrictor,
     selector: Selector,
+    /// Paths at most.
+    budget: usize,
     parameters: Value,
 }
 
@@ -236,19 +250,19 @@ impl Call {
             None | Some(Value::Null) => usize::MAX,
             value => number_of(value, "the greatest number of rounds")?,
         };
-        let (restrictor, selector) = mode_of(&text_of(argument(4), "a mode")?)?;
+        let (restrictor, selector, budget) = mode_of(&text_of(argument(4), "a mode")?)?;
         if max == usize::MAX && restrictor == Restrictor::Walk && selector == Selector::All {
             return Err(Error::of_function(
                 "graph_walk() of all walks takes a greatest number of rounds",
             ));
         }
         let parameters = argument(5).cloned().unwrap_or_default();
-        Ok(Some(Call { hop, start, min, max, restrictor, selector, parameters }))
+        Ok(Some(Call { hop, start, min, max, restrictor, selector, budget, parameters }))
     }
 
     /// True where all but the start is the same.
     fn differs_in_start(&self, other: &Call) -> bool {
-        let rules = |call: &Call| (call.min, call.max, call.restrictor, call.selector);
+        let rules = |call: &Call| (call.min, call.max, call.restrictor, call.selector, call.budget);
         rules(self) == rules(other) && self.hop == other.hop && self.parameters == other.parameters
     }
 }
@@ -448,6 +462,9 @@ impl Walker<'_, '_> {
             level.push(number_of_path(&self.paths));
             self.paths.push(Path { end: hop.to, before: Some((path, end, place)) });
             self.memory += size_of::<Path>() + size_of::<u32>();
+        }
+        if self.paths.len() > self.call.budget {
+            return Err(Error::of_function(OVER_BUDGET));
         }
         self.bound()
     }

@@ -53,11 +53,12 @@ use crate::keep::key::push_converted_key;
 use crate::keep::listed::{ListPlace, ListRule, Listed, Listing};
 use crate::keep::matched::MatchedRows;
 use crate::plan::node::{GroupSource, Node};
+use crate::plan::pipeline::Walk;
 use crate::plan::{OnceCodes, Program, SubqueryPlan};
 use crate::schema::{Module, ModuleContext, ModuleRows, Schema, Txns};
 use crate::session::{Analysis, Session};
 use crate::value::{InRule, Value, ValueRef, assign};
-use each_row::each_row;
+use each_row::{each_row, each_row_of};
 use hash::HashStore;
 use memo::Memo;
 use probe::Probe;
@@ -276,11 +277,39 @@ pub(crate) fn for_each_row(
     machine.schema = machine.schema.or(schema);
     machine.compute_once(program)?;
     let plan = &program.root;
+    if walks_pages(&plan.node) && machine.analysis.is_none() {
+        // Rows go from their pages to the caller, by no register.
+        let mut values = vec![Value::Null; plan.width];
+        let mut count = 0_u32;
+        let columns = (plan.output, plan.width);
+        let run = &mut NodeRun::Fresh;
+        return each_row_of(&plan.node, columns, run, &mut machine, |row| {
+            count = count.wrapping_add(1);
+            if count.is_multiple_of(CHECKED_ROWS) {
+                session.check()?;
+            }
+            for (value, found) in values.iter_mut().zip(row.values()) {
+                assign(value, found);
+            }
+            each(&values)
+        });
+    }
     run.root.start(plan, &mut machine);
     while run.root.next(plan, &mut machine)? {
         each(&machine.registers[plan.output..plan.output + plan.width])?;
     }
     Ok(())
+}
+
+/// Rows between two looks at whether to go on.
+const CHECKED_ROWS: u32 = 1 << 12;
+
+/// True where all rows come from pages, in the order of the walk over them.
+fn walks_pages(node: &Node) -> bool {
+    match node {
+        Node::Pages(pages) => !matches!(pages.pipeline.walk.all_rows(), Walk::TopN | Walk::Count),
+        _ => false,
+    }
 }
 
 /// The parameters of a run: the given ones, and behind them the values computed when a run begins.

@@ -10,6 +10,7 @@ mod load;
 mod module;
 mod narrowed;
 mod row_sample;
+mod seen_tables;
 mod stats;
 mod table;
 mod txns;
@@ -27,6 +28,7 @@ pub use module::{Module, ModuleContext, ModuleRows, Operator, OperatorRows, PAST
 pub(crate) use narrowed::{NarrowedColumn, Narrowing, Searched, Writable};
 pub use narrowed::{NarrowedTable, VisibleForeignKey, VisibleKeys, VisibleTable};
 pub(crate) use row_sample::{RowSample, Rows as SampledRows};
+pub use seen_tables::SeenTables;
 pub(crate) use table::{Built, build as build_table, build_index, constant_default, view_table};
 pub(crate) use txns::{AttachedSnapshots, Snapshot, Txns, transaction_of};
 pub use virtual_table::{

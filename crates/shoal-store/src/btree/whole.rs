@@ -107,6 +107,48 @@ impl Transaction {
         Ok(TreePages { pages, digest: hasher.finish() })
     }
 
+    /// The pages of the b-trees at `roots`; of a tree that is true, the pages of long rows too.
+    ///
+    /// Cost: each page of a tree with its long rows, and of an index, is read, and else the pages
+    /// above the leaves; a bit of memory for each page of the file.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`]; the pages cannot be read.
+    pub fn pages_of_trees(&self, roots: &[(Pgno, bool)]) -> Result<PageSet, Error> {
+        let mut pages = PageSet::of_file(self.page_count());
+        for (root, with_long_rows) in roots {
+            if *with_long_rows || !self.btree_page(*root)?.kind().is_table() {
+                for page in self.all_pages(*root)? {
+                    pages.insert(page);
+                }
+                continue;
+            }
+            let (mut level, mut depth) = (vec![*root], 0);
+            // The leaves are one level: its first page tells that it is theirs.
+            while let Some(first) = level.first() {
+                let is_last = self.btree_page(*first)?.kind().is_leaf();
+                let mut below = Vec::new();
+                for pgno in &level {
+                    if depth >= MAX_DEPTH || !pages.insert(*pgno) {
+                        let why = "is in its tree twice, at depth";
+                        return Err(Corrupt::on_page(*pgno, "page", why, depth as u64).into());
+                    }
+                    if is_last {
+                        continue;
+                    }
+                    let view = self.btree_page(*pgno)?;
+                    if !view.kind().is_leaf() {
+                        for child in 0..=view.cell_count() {
+                            below.push(view.child(child)?);
+                        }
+                    }
+                }
+                (level, depth) = (below, depth + 1);
+            }
+        }
+        Ok(pages)
+    }
+
     /// Adds the pages that a tree gained by commits of the pages `changed` to `pages`, the tree's
     /// pages before, and takes those away that are free. Pages that went to another tree stay.
     ///
