@@ -5,11 +5,12 @@ import os
 import tempfile
 
 import graphs
+import load
 import texts
 import vectors
 from peers import CLOCK, Report
 
-FAMILIES = {"graph": graphs, "text": texts, "vector": vectors}
+FAMILIES = {"graph": graphs, "text": texts, "vector": vectors, "load": load}
 
 
 def main():

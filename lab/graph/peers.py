@@ -42,6 +42,12 @@ class Shoal:
         ms = self.ask(sql=sql, each=each or [[]], fresh=fresh)["ms"]
         return self.processor_ms() - before if CLOCK.is_processor else ms
 
+    def load_ms(self, sql, path):
+        """The milliseconds of a statement run for each line of a file, fields between bars."""
+        before = self.processor_ms() if CLOCK.is_processor else 0
+        ms = self.ask(sql=sql, load=path)["ms"]
+        return self.processor_ms() - before if CLOCK.is_processor else ms
+
     def processor_ms(self):
         """The time of all threads, from Linux's count of nanoseconds."""
         tasks = f"/proc/{self.process.pid}/task"

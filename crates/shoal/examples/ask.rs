@@ -5,7 +5,9 @@
 //! - `{"define": "CREATE PROPERTY GRAPH ..."}`;
 //! - `{"sql": "...", "each": [[1], [2]], "fresh": true, "rows": true}` runs a statement once for
 //!   each list of parameters, or once. `fresh` prepares the statement within the time measured, and
-//!   else the one of the last time is used again. `rows` gives the rows, and else their number.
+//!   else the one of the last time is used again. `rows` gives the rows, and else their number;
+//! - `{"sql": "INSERT ...", "load": "FILE"}` runs a statement once for each line of a file, fields
+//!   between bars its parameters: numbers are integers, and the empty field a text.
 //!
 //! An answer is `{"ms": 1.5, "count": 10, "rows": [...]}` or `{"error": "..."}`. The time is
 //! of the statement with every value of its rows looked at, in this process. Blobs are
@@ -48,6 +50,9 @@ fn answer(
         return Ok(json!({}));
     }
     let sql = asked["sql"].as_str().ok_or("a line has sql or define")?;
+    if let Some(path) = asked["load"].as_str() {
+        return load(database.sql(), sql, path);
+    }
     let once = vec![json!([])];
     let each = asked["each"].as_array().unwrap_or(&once);
     let mut parameters = Vec::new();
@@ -81,6 +86,23 @@ fn answer(
         true => json!({ "ms": ms, "count": count, "rows": rows }),
         false => json!({ "ms": ms, "count": count }),
     })
+}
+
+fn load(connection: &mut Connection, sql: &str, path: &str) -> Answer {
+    let begun = Instant::now();
+    let mut statement = connection.prepare(sql)?;
+    let mut lines = std::io::BufReader::new(std::fs::File::open(path)?);
+    let (mut line, mut count) = (String::new(), 0_u64);
+    while lines.read_line(&mut line)? > 0 {
+        for (at, field) in line.trim_end_matches('\n').split('|').enumerate() {
+            let number = field.parse().map(Value::Int);
+            statement.bind(at + 1, number.unwrap_or_else(|_| Value::text(field)))?;
+        }
+        connection.execute(&mut statement)?;
+        line.clear();
+        count += 1;
+    }
+    Ok(json!({ "ms": begun.elapsed().as_secs_f64() * 1000.0, "count": count }))
 }
 
 fn run(
