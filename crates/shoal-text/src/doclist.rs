@@ -50,6 +50,24 @@ impl Doclist {
         }
     }
 
+    /// Goes on behind the current row, and appends rows up to `to` until `rows` has `count`: the
+    /// last one is the current row then. With fewer, the current row is behind `to`.
+    pub(crate) fn read_rows(
+        &mut self,
+        store: &dyn Storage,
+        to: i64,
+        count: usize,
+        rows: &mut Vec<i64>,
+    ) -> Result<()> {
+        match self {
+            Doclist::Term(term) => term.read_rows(store, to, count, rows),
+            Doclist::Gathered(gathered) => {
+                gathered.read_rows(to, count, rows);
+                Ok(())
+            }
+        }
+    }
+
     /// The encoded positions of the current row.
     #[inline]
     pub(crate) fn positions(&mut self) -> &[u8] {
@@ -141,6 +159,41 @@ impl TermCursor {
         self.settle(store)
     }
 
+    fn read_rows(
+        &mut self,
+        store: &dyn Storage,
+        to: i64,
+        count: usize,
+        rows: &mut Vec<i64>,
+    ) -> Result<()> {
+        while rows.len() < count {
+            let Some(row) = self.row else { return Ok(()) };
+            // Up to the next row of another segment, all rows are those of the best.
+            let mut end = to;
+            for (at, cursor) in self.cursors.iter().enumerate() {
+                if at != self.best && cursor.is_valid() {
+                    end = end.min(cursor.entry.rowid.saturating_sub(1));
+                }
+            }
+            if end > row {
+                let best = &mut self.cursors[self.best];
+                best.read_rows(store, end, count, rows)?;
+                if rows.len() == count {
+                    self.row = Some(best.entry.rowid);
+                    return Ok(());
+                }
+            } else {
+                self.pass(store, row)?;
+            }
+            self.settle(store)?;
+            match self.row {
+                Some(row) if row <= to => rows.push(row),
+                _ => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
     fn skip_to(&mut self, store: &dyn Storage, rowid: i64) -> Result<()> {
         if self.row.is_none_or(|row| row >= rowid) {
             return Ok(());
@@ -194,6 +247,17 @@ impl Gathered {
         if let Some(row) = self.row() {
             let same = self.entries[self.at..].iter().take_while(|&&(rowid, ..)| rowid == row);
             self.group_end = self.at + same.count();
+        }
+    }
+
+    fn read_rows(&mut self, to: i64, count: usize, rows: &mut Vec<i64>) {
+        while rows.len() < count {
+            self.at = self.group_end;
+            self.settle();
+            match self.row() {
+                Some(row) if row <= to => rows.push(row),
+                _ => return,
+            }
         }
     }
 

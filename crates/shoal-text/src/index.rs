@@ -5,7 +5,7 @@ use crate::definition::{Content, Definition};
 use crate::error::{Error, Result};
 use crate::merge::{Shape, merge_level};
 use crate::pending::{Mark, Pending, Rows};
-use crate::storage::{Setting, Storage};
+use crate::storage::{Documents, Setting, Storage};
 use crate::structure::{AVERAGES_ROW, Level, Segment, Structure};
 use crate::tombstone;
 use crate::varint;
@@ -201,15 +201,20 @@ impl Writer {
 
     /// Flushes where the row cannot join what is in memory.
     fn begin_row(&mut self, store: &dyn Storage, rowid: i64, is_delete: bool) -> Result<()> {
-        let is_behind = self
-            .last
-            .is_some_and(|(last, was_delete)| rowid < last || rowid == last && !was_delete);
-        if is_behind || self.pending.bytes > self.config.hash_bytes {
+        if self.must_flush(rowid) {
             self.flush(store)?;
         }
         self.last = Some((rowid, is_delete));
         self.is_dirty = true;
         Ok(())
+    }
+
+    /// True where the row can join what is in memory only once that was written.
+    pub(crate) fn must_flush(&self, rowid: i64) -> bool {
+        let is_behind = self
+            .last
+            .is_some_and(|(last, was_delete)| rowid < last || rowid == last && !was_delete);
+        is_behind || self.pending.bytes > self.config.hash_bytes
     }
 
     fn page_size(&self) -> usize {
@@ -579,18 +584,23 @@ impl Writer {
         }
         Config::begin(store)?;
         self.clear(store, definition)?;
-        let mut texts: Vec<Vec<u8>> = vec![Vec::new(); definition.columns.len()];
-        let mut document = store.document_after(None)?;
-        while let Some(rowid) = document {
-            for (column, text) in texts.iter_mut().enumerate() {
-                if !definition.columns[column].is_unindexed {
-                    store.text(rowid, column, text)?;
+        let all = definition.columns.iter().enumerate();
+        let columns: Vec<usize> =
+            all.filter(|(_, column)| !column.is_unindexed).map(|(number, _)| number).collect();
+        let (mut documents, mut last) = (Documents::default(), None);
+        loop {
+            store.documents_after(last, &columns, &mut documents)?;
+            for (at, &rowid) in documents.rowids().iter().enumerate() {
+                let mut texts: Vec<Option<&[u8]>> = vec![None; definition.columns.len()];
+                for (place, &column) in (at * columns.len()..).zip(&columns) {
+                    texts[column] = Some(documents.text(place));
                 }
+                self.insert(store, definition, rowid, &texts)?;
             }
-            let slices: Vec<Option<&[u8]>> =
-                texts.iter().map(|text| Some(text.as_slice())).collect();
-            self.insert(store, definition, rowid, &slices)?;
-            document = store.document_after(Some(rowid))?;
+            match documents.rowids().last() {
+                None => break,
+                found => last = found.copied(),
+            }
         }
         self.flush(store)
     }

@@ -43,6 +43,6 @@ pub use index::Writer;
 pub use module::{TextModule, VocabularyModule};
 pub use query::Query;
 pub use search::Search;
-pub use storage::{Setting, Storage};
+pub use storage::{Documents, Setting, Storage};
 pub use tokenize::Tokenizer;
 pub use vocab::{Vocabulary, VocabularyRow};

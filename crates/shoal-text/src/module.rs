@@ -6,7 +6,8 @@ mod vocabulary;
 mod writer;
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use shoal_sql::{
     ConstraintOp, Error, IndexChoice, IndexRequest, Object, Schema, ShadowTable, TableModule,
@@ -17,6 +18,7 @@ use shoal_sql::{
 use crate::check;
 use crate::definition::{Content, Definition};
 use crate::index::Writer;
+use crate::search::Opened;
 
 pub use vocabulary::VocabularyModule;
 
@@ -54,12 +56,25 @@ struct Texts {
     is_own: bool,
 }
 
-/// An open full text table.
+/// An open full text table, shared by its cursors and writers.
 #[derive(Clone, Debug)]
-struct TextTable {
+struct TextTable(Arc<TextParts>);
+
+#[derive(Debug)]
+struct TextParts {
     definition: Arc<Definition>,
     columns: Vec<VirtualColumn>,
     shadows: Shadows,
+    /// What searches share in the state of the file last searched, by the state's number.
+    opened: Mutex<Option<(u64, Arc<Opened>)>>,
+}
+
+impl Deref for TextTable {
+    type Target = TextParts;
+
+    fn deref(&self) -> &TextParts {
+        &self.0
+    }
 }
 
 impl TableModule for TextModule {
@@ -220,7 +235,8 @@ impl TextTable {
         let hidden = [VirtualColumn::hidden(name), VirtualColumn::hidden("rank")];
         let columns = shown.chain(hidden).collect();
         let shadows = Shadows::of(&definition, schema, true)?;
-        Ok(TextTable { definition: Arc::new(definition), columns, shadows })
+        let (definition, opened) = (Arc::new(definition), Mutex::default());
+        Ok(TextTable(Arc::new(TextParts { definition, columns, shadows, opened })))
     }
 }
 
@@ -351,11 +367,24 @@ impl VirtualTable for TextTable {
         };
         let taken =
             uses.iter().map(|&(constraint, _, is_exact)| Taken { constraint, is_exact }).collect();
-        Ok(Some(IndexChoice { number, text, taken, cost, rows, is_ordered, limit: None }))
+        let mut choice = IndexChoice { number, text, taken, cost, rows, ..IndexChoice::default() };
+        // Texts and sizes are written at once; a writer keeps a part of the index in memory. Texts
+        // read by SQL may be those of other virtual tables.
+        let texts = self.shadows.texts.as_ref();
+        choice.skips_flush = !is_match
+            && !has(|u| *u == Use::Rank)
+            && texts.is_none_or(|texts| texts.table.is_some());
+        choice.is_ordered = is_ordered;
+        Ok(Some(choice))
     }
 
     fn open(&self) -> Result<Box<dyn VirtualCursor>, Error> {
         Ok(Box::new(cursor::TextCursor::new(self.clone())))
+    }
+
+    fn inserts_whole(&self, named: &[bool]) -> bool {
+        // Commands name the column of the table's own name.
+        named.get(self.definition.columns.len()).is_some_and(|is_named| !is_named)
     }
 
     fn writer(&self) -> Result<Box<dyn VirtualWriter>, Error> {
@@ -389,6 +418,27 @@ impl VirtualTable for TextTable {
 }
 
 impl TextTable {
+    /// What searches in the state of the file being read share: read once, unless the statement's
+    /// own transaction writes.
+    fn opened(
+        &self,
+        store: &rows::ReadStore<'_, '_>,
+        reads: &TableReads<'_>,
+    ) -> Result<Arc<Opened>, Error> {
+        let state = reads.state()?;
+        let known = || self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(state), Some((of, opened))) = (state, &*known())
+            && state == *of
+        {
+            return Ok(Arc::clone(opened));
+        }
+        let opened = Arc::new(Opened::read(store, &self.definition)?);
+        if let Some(state) = state {
+            *known() = Some((state, Arc::clone(&opened)));
+        }
+        Ok(opened)
+    }
+
     fn suffixes(&self) -> Vec<&'static str> {
         let mut suffixes = vec!["data", "idx", "config"];
         if self.shadows.sizes.is_some() {

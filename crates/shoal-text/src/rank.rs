@@ -8,7 +8,6 @@ use crate::index::decode_sizes;
 use crate::positions::{Positions, column};
 use crate::search::{PhraseCursor, Search};
 use crate::storage::Storage;
-use crate::structure::Structure;
 
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
@@ -75,7 +74,8 @@ impl Search {
     }
 
     fn mean_size(&self) -> f64 {
-        self.totals.tokens.iter().sum::<u64>() as f64 / self.totals.rows as f64
+        let totals = &self.opened.totals;
+        totals.tokens.iter().sum::<u64>() as f64 / totals.rows as f64
     }
 
     /// Tokens of a row in all columns.
@@ -132,11 +132,11 @@ impl Search {
         if self.weights.is_some() {
             return Ok(());
         }
-        let structure = Structure::read(store, &mut Vec::new())?;
+        let structure = &self.opened.structure;
         let mut weights = Vec::with_capacity(self.phrases.len());
         for phrase in &self.phrases {
             let (columns, phrase) = (phrase.columns.clone(), &phrase.phrase);
-            let mut cursor = PhraseCursor::open(store, definition, &structure, phrase, columns)?;
+            let mut cursor = PhraseCursor::open(store, definition, structure, phrase, columns)?;
             let (mut hits, mut from) = (0_u64, Some(i64::MIN));
             while let Some(next) = from {
                 let Some(row) = cursor.seek(store, next)? else { break };
@@ -150,7 +150,7 @@ impl Search {
     }
 
     fn weight(&self, hits: u64) -> f64 {
-        let (rows, hits) = (self.totals.rows as f64, hits as f64);
+        let (rows, hits) = (self.opened.totals.rows as f64, hits as f64);
         let weight = ((rows - hits + 0.5) / (hits + 0.5)).ln();
         if weight <= 0.0 { WEIGHT_MIN } else { weight }
     }

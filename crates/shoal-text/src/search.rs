@@ -1,5 +1,7 @@
 //! Finding the rows of a query, one after the other.
 
+use std::sync::Arc;
+
 use crate::config::{Config, Rank};
 use crate::definition::{Definition, Detail};
 use crate::doclist::{Doclist, Gathered, TermCursor};
@@ -10,6 +12,23 @@ use crate::query::{Phrase, Query, Tree};
 use crate::storage::Storage;
 use crate::structure::Structure;
 
+/// What all searches in one state of an index share.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) structure: Structure,
+    pub(crate) totals: Totals,
+    rank: Option<Rank>,
+}
+
+impl Opened {
+    pub(crate) fn read(store: &dyn Storage, definition: &Definition) -> Result<Opened> {
+        let config = Config::read(store)?;
+        let structure = Structure::read(store, &mut Vec::new())?;
+        let totals = Totals::read(store, definition.columns.len())?;
+        Ok(Opened { structure, totals, rank: config.rank })
+    }
+}
+
 /// Rows of a query, ascending, with the places of its phrases.
 #[derive(Debug)]
 pub struct Search {
@@ -18,8 +37,7 @@ pub struct Search {
     row: Option<i64>,
     pub(crate) bounds: (i64, i64),
     pub(crate) detail: Detail,
-    pub(crate) totals: Totals,
-    rank: Option<Rank>,
+    pub(crate) opened: Arc<Opened>,
     /// What ranking knows of each phrase, once it was asked.
     pub(crate) weights: Option<Vec<f64>>,
     /// Places of phrases in the current row, and the row they are of.
@@ -69,10 +87,18 @@ struct Node {
 #[derive(Debug)]
 enum Kind {
     Never,
-    Near { phrases: Vec<usize>, distance: u64 },
+    Near { phrases: Vec<usize>, distance: u64, scratch: NearScratch },
     And(Vec<Node>),
     Or(Vec<Node>),
     Not(Box<Node>, Box<Node>),
+}
+
+/// Memory of a comparison of places, from row to row.
+#[derive(Debug, Default)]
+struct NearScratch {
+    /// For each phrase the place looked at, and the places kept.
+    at: Vec<usize>,
+    kept: Vec<Vec<u64>>,
 }
 
 impl Search {
@@ -81,15 +107,24 @@ impl Search {
     /// # Errors
     /// Faults of the storage, or of its bytes.
     pub fn open(store: &dyn Storage, definition: &Definition, query: &Query) -> Result<Search> {
-        let config = Config::read(store)?;
-        let mut buffer = Vec::new();
-        let structure = Structure::read(store, &mut buffer)?;
+        let opened = Arc::new(Opened::read(store, definition)?);
+        Search::within(opened, store, definition, query)
+    }
+
+    /// Begins a search in a state that was opened before.
+    pub(crate) fn within(
+        opened: Arc<Opened>,
+        store: &dyn Storage,
+        definition: &Definition,
+        query: &Query,
+    ) -> Result<Search> {
+        let structure = &opened.structure;
         let mut columns = vec![None; query.phrases.len()];
         let mut root = node(&query.root, &mut columns);
         root.is_root = true;
         let mut phrases = Vec::with_capacity(query.phrases.len());
         for (phrase, columns) in query.phrases.iter().zip(columns) {
-            phrases.push(PhraseCursor::open(store, definition, &structure, phrase, columns)?);
+            phrases.push(PhraseCursor::open(store, definition, structure, phrase, columns)?);
         }
         mark_single(&root, &mut phrases);
         Ok(Search {
@@ -98,8 +133,7 @@ impl Search {
             row: None,
             bounds: (i64::MIN, i64::MAX),
             detail: definition.detail,
-            totals: Totals::read(store, definition.columns.len())?,
-            rank: config.rank,
+            opened,
             weights: None,
             instances: Vec::new(),
             instances_of: None,
@@ -110,7 +144,7 @@ impl Search {
     /// The rank function of the table's settings.
     #[must_use]
     pub fn rank(&self) -> Option<&Rank> {
-        self.rank.as_ref()
+        self.opened.rank.as_ref()
     }
 
     /// The current row.
@@ -180,12 +214,8 @@ impl Search {
                 && let Some(doclist) = self.phrases[only].plain_doclist()
             {
                 // All rows of the doclist are rows of the query.
-                while rows.len() < count {
-                    doclist.next(store)?;
-                    let Some(next) = doclist.row().filter(|&row| row <= to) else { break };
-                    row = next;
-                    rows.push(row);
-                }
+                doclist.read_rows(store, to, count, rows)?;
+                row = rows.last().copied().unwrap_or(row);
                 (self.row, self.root.row) = (Some(row), Some(row));
             }
             match row.checked_add(1) {
@@ -280,7 +310,10 @@ fn node(tree: &Tree, columns: &mut [Option<Vec<usize>>]) -> Node {
             for &phrase in &near.phrases {
                 columns[phrase].clone_from(&near.columns);
             }
-            Kind::Near { phrases: near.phrases.clone(), distance: near.distance }
+            {
+                let (phrases, distance) = (near.phrases.clone(), near.distance);
+                Kind::Near { phrases, distance, scratch: NearScratch::default() }
+            }
         }
         Tree::And(children) => Kind::And(children.iter().map(|c| node(c, columns)).collect()),
         Tree::Or(children) => Kind::Or(children.iter().map(|c| node(c, columns)).collect()),
@@ -323,10 +356,10 @@ impl Node {
         }
         self.row = match &mut self.kind {
             Kind::Never => None,
-            Kind::Near { phrases: numbers, distance } => {
+            Kind::Near { phrases: numbers, distance, scratch } => {
                 self.is_silent = false;
                 let row = align(store, phrases, numbers, from)?;
-                self.is_match = row.is_some() && is_near(phrases, numbers, *distance);
+                self.is_match = row.is_some() && is_near(phrases, numbers, *distance, scratch);
                 row
             }
             Kind::And(children) => 'found: {
@@ -453,7 +486,12 @@ fn align(
 }
 
 /// True where all phrases are in the row they are at, near each other.
-fn is_near(phrases: &mut [PhraseCursor], numbers: &[usize], distance: u64) -> bool {
+fn is_near(
+    phrases: &mut [PhraseCursor],
+    numbers: &[usize],
+    distance: u64,
+    scratch: &mut NearScratch,
+) -> bool {
     if let &[only] = numbers {
         let phrase = &mut phrases[only];
         if !phrase.is_tested() {
@@ -468,58 +506,62 @@ fn is_near(phrases: &mut [PhraseCursor], numbers: &[usize], distance: u64) -> bo
             return false;
         }
     }
-    keep_near(phrases, numbers, distance)
+    keep_near(phrases, numbers, distance, scratch)
 }
 
 /// Keeps of each phrase the positions that lie near positions of all others; false without any.
-fn keep_near(phrases: &mut [PhraseCursor], numbers: &[usize], distance: u64) -> bool {
+fn keep_near(
+    phrases: &mut [PhraseCursor],
+    numbers: &[usize],
+    distance: u64,
+    scratch: &mut NearScratch,
+) -> bool {
     let count = numbers.len();
-    let mut at = vec![0_usize; count];
-    let mut kept: Vec<Vec<u64>> = vec![Vec::new(); count];
-    let lists: Vec<&[u64]> =
-        numbers.iter().map(|&number| phrases[number].found.as_slice()).collect();
-    let lengths: Vec<u64> =
-        numbers.iter().map(|&number| phrases[number].phrase.terms.len() as u64).collect();
-    if lists.iter().any(|list| list.is_empty()) {
-        return false;
-    }
+    let NearScratch { at, kept } = scratch;
+    at.clear();
+    at.resize(count, 0);
+    kept.resize_with(count, Vec::new);
+    kept.iter_mut().for_each(Vec::clear);
+    let found = |i: usize| phrases[numbers[i]].found.as_slice();
     'all: loop {
-        let mut highest = lists[0][at[0]];
+        let mut highest = found(0)[at[0]];
         let mut is_close = false;
         while !is_close {
             is_close = true;
             for i in 0..count {
-                let lowest = highest.saturating_sub(lengths[i] + distance);
-                let position = lists[i][at[i]];
+                let (list, place) = (found(i), &mut at[i]);
+                let length = phrases[numbers[i]].phrase.terms.len() as u64;
+                let lowest = highest.saturating_sub(length + distance);
+                let position = list[*place];
                 if position >= lowest && position <= highest {
                     continue;
                 }
                 is_close = false;
-                while lists[i][at[i]] < lowest {
-                    at[i] += 1;
-                    if at[i] == lists[i].len() {
+                while list[*place] < lowest {
+                    *place += 1;
+                    if *place == list.len() {
                         break 'all;
                     }
                 }
-                highest = highest.max(lists[i][at[i]]);
+                highest = highest.max(list[*place]);
             }
         }
         for i in 0..count {
-            let position = lists[i][at[i]];
+            let position = found(i)[at[i]];
             if kept[i].last() != Some(&position) {
                 kept[i].push(position);
             }
         }
         // The phrase goes on whose next position is the smallest.
-        let ahead = |i: usize| lists[i].get(at[i] + 1).copied().unwrap_or(u64::MAX);
+        let ahead = |i: usize| found(i).get(at[i] + 1).copied().unwrap_or(u64::MAX);
         let next = (0..count).min_by_key(|&i| ahead(i)).unwrap_or(0);
         at[next] += 1;
-        if at[next] == lists[next].len() {
+        if at[next] == found(next).len() {
             break;
         }
     }
     for (&number, kept) in numbers.iter().zip(kept) {
-        phrases[number].found = kept;
+        std::mem::swap(&mut phrases[number].found, kept);
     }
     !phrases[numbers[0]].found.is_empty()
 }

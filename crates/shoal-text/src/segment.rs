@@ -414,9 +414,73 @@ impl SegmentCursor {
             }
         }
         while self.is_valid && self.entry.rowid < rowid {
+            self.step_on_leaf(rowid.saturating_sub(1), |_, _| true);
             self.next(store)?;
         }
         Ok(())
+    }
+
+    /// Goes on behind the current entry, and appends the rowids of present entries up to `to`,
+    /// until `rows` has `count`. The cursor is then on the last of these; otherwise on the first
+    /// entry behind `to`, or behind the doclist.
+    pub(crate) fn read_rows(
+        &mut self,
+        store: &dyn Storage,
+        to: i64,
+        count: usize,
+        rows: &mut Vec<i64>,
+    ) -> Result<()> {
+        while rows.len() < count {
+            self.step_on_leaf(to, |rowid, is_present| {
+                if is_present {
+                    rows.push(rowid);
+                }
+                rows.len() < count
+            });
+            if rows.len() == count {
+                return Ok(());
+            }
+            // An entry that the leaf does not have as a whole, or one behind `to`.
+            self.next(store)?;
+            if !self.is_valid || self.entry.rowid > to {
+                return Ok(());
+            }
+            if self.entry.is_present {
+                rows.push(self.entry.rowid);
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on over entries up to `to` that lie whole on the leaf, while `each` says so of an
+    /// entry's rowid and presence: the many steps of long doclists in one loop over the bytes.
+    /// Stops before anything that [`SegmentCursor::next`] has to look at.
+    #[inline]
+    fn step_on_leaf(&mut self, to: i64, mut each: impl FnMut(i64, bool) -> bool) {
+        let is_plain = self.detail != Some(Detail::None) && self.tombstones.is_empty();
+        if self.is_absolute || !is_plain || !self.is_valid {
+            return;
+        }
+        let Some(bytes) = self.leaf.bytes.get(..self.leaf.next_term) else { return };
+        let (mut at, mut rowid, mut last) = (self.at, self.entry.rowid, None);
+        while let Some((delta, length)) = bytes.get(at..).and_then(varint::get) {
+            let size_at = at + length;
+            let Some((size, length)) = bytes.get(size_at..).and_then(varint::get) else { break };
+            let start = size_at + length;
+            let stop = usize::try_from(size >> 1).unwrap_or(usize::MAX).saturating_add(start);
+            let next = rowid.wrapping_add(delta as i64);
+            if stop > bytes.len() || next <= rowid || next > to {
+                break;
+            }
+            (at, rowid) = (stop, next);
+            last = Some((start, size));
+            if !each(next, size > 1) {
+                break;
+            }
+        }
+        let Some((start, size)) = last else { return };
+        self.entry = Entry { rowid, is_delete: size & 1 == 1, is_present: size > 1 };
+        (self.at, self.positions, self.is_spilled) = (at, (start, at), false);
     }
 
     /// The leaf of the current term, written anew without the terms before: its number and bytes.

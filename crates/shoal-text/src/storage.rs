@@ -11,6 +11,60 @@ pub enum Setting {
     Text(String),
 }
 
+/// Some columns of documents that lie one behind the other.
+#[derive(Clone, Debug, Default)]
+pub struct Documents {
+    rowids: Vec<i64>,
+    /// The end of each text in `bytes`, texts of a document side by side.
+    ends: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl Documents {
+    /// Forgets all documents.
+    pub fn clear(&mut self) {
+        self.rowids.clear();
+        self.ends.clear();
+        self.bytes.clear();
+    }
+
+    /// Begins a document, whose texts follow.
+    pub fn begin(&mut self, rowid: i64) {
+        self.rowids.push(rowid);
+    }
+
+    /// Appends a text of the document begun last.
+    pub fn push(&mut self, text: &[u8]) {
+        self.bytes.extend_from_slice(text);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Bytes of all texts.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// True without documents.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rowids.is_empty()
+    }
+
+    /// The rowids of the documents.
+    #[must_use]
+    pub fn rowids(&self) -> &[i64] {
+        &self.rowids
+    }
+
+    /// The text at a place among those pushed.
+    #[must_use]
+    pub fn text(&self, place: usize) -> &[u8] {
+        let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start..self.ends[place]]
+    }
+}
+
 /// The shadow tables of one index, and the texts of its documents.
 ///
 /// Methods take `&self`: cursors and buffers are the implementation's. Nothing is kept between two
@@ -102,4 +156,25 @@ pub trait Storage {
     /// # Errors
     /// Faults of the storage.
     fn document_after(&self, rowid: Option<i64>) -> Result<Option<i64>>;
+    /// Replaces `into` by documents after `rowid`, or from the first on: at least one, where there
+    /// is any. `columns` are read.
+    ///
+    /// # Errors
+    /// Faults of the storage.
+    fn documents_after(
+        &self,
+        rowid: Option<i64>,
+        columns: &[usize],
+        into: &mut Documents,
+    ) -> Result<()> {
+        into.clear();
+        let Some(found) = self.document_after(rowid)? else { return Ok(()) };
+        let mut text = Vec::new();
+        into.begin(found);
+        for &column in columns {
+            self.text(found, column, &mut text)?;
+            into.push(&text);
+        }
+        Ok(())
+    }
 }

@@ -7,6 +7,10 @@ pub(crate) fn get(bytes: &[u8]) -> Option<(u64, usize)> {
     if first < 0x80 {
         return Some((u64::from(first), 1));
     }
+    let second = *bytes.get(1)?;
+    if second < 0x80 {
+        return Some((u64::from(first & 0x7f) << 7 | u64::from(second), 2));
+    }
     get_long(bytes)
 }
 

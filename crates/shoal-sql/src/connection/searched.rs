@@ -292,6 +292,16 @@ impl VirtualCursor for VisibleCursor {
         cursor.next(&rows.reads(reads))
     }
 
+    fn next_rowids(
+        &mut self,
+        most: usize,
+        reads: &TableReads<'_>,
+        out: &mut Vec<i64>,
+    ) -> Result<(), Error> {
+        let Some((rows, cursor)) = &mut self.begun else { return Err(NOT_BEGUN) };
+        cursor.next_rowids(most, &rows.reads(reads), out)
+    }
+
     fn rowid(&self) -> i64 {
         self.begun.as_ref().map_or(0, |(_, cursor)| cursor.rowid())
     }

@@ -23,11 +23,12 @@ impl Connection {
         self.schemas.forget();
     }
 
-    /// Flushes the writers before a statement: all for a query of virtual or shadow tables, none
-    /// for other queries, and for a write those of other databases, as the write flushes its own.
+    /// Flushes the writers before a statement: all for a query of shadow tables or of virtual
+    /// tables whose rows may be in memory, none for other queries, and for a write those of other
+    /// databases, as the write flushes its own.
     pub(super) fn flush_virtual_but(&mut self, compiled: &Compiled) -> Result<(), Error> {
         match compiled {
-            Compiled::Query(program) if !program.reads_virtual && !self.reads_shadow(program) => {
+            Compiled::Query(program) if !program.reads_pending && !self.reads_shadow(program) => {
                 Ok(())
             }
             Compiled::Write(plan) => {

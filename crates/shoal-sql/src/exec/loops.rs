@@ -1,13 +1,13 @@
 //! Nested loops: one source in the other, row by row through registers.
 
-use super::Machine;
 use super::hash::HashRun;
 use super::query::all;
 use super::scan::ScanRun;
+use super::{Batch, Machine};
 use crate::Error;
 use crate::plan::node::LoopsNode;
-use crate::plan::{Level, Scan, UnmatchedScan};
-use crate::value::Value;
+use crate::plan::{Code, Level, Reg, Scan, Shape, UnmatchedScan};
+use crate::value::{Value, ValueRef};
 
 /// Position in nested loops.
 #[derive(Debug, Default)]
@@ -106,8 +106,48 @@ impl LoopsRun {
         }
     }
 
-    /// Number of equal rows behind the row given last: above 1 only where a module is the one
-    /// source of the loops.
+    /// Appends up to `most` rows of `outputs` to `out`, where rowids of a virtual table behind the
+    /// row given last are known, and all of a row is its rowid and values that stay the same;
+    /// gives their number.
+    pub(super) fn push_rowids(
+        &mut self,
+        (plan, outputs): (&LoopsNode, &[Code]),
+        machine: &Machine<'_, '_>,
+        most: usize,
+        out: &mut Batch,
+    ) -> usize {
+        let ([run], [level]) = (&mut *self.levels, &*plan.levels) else { return 0 };
+        let (ScanRun::Virtual(run), Scan::Virtual(scan)) = (&mut run.scan, &level.scan) else {
+            return 0;
+        };
+        let is_plain = level.on.is_empty() && level.filter.is_empty() && level.unmatched.is_none();
+        let is_inner = !level.keeps_left && !level.keeps_right && !level.anti;
+        if self.done || !is_plain || !is_inner || machine.analysis.is_some() {
+            return 0;
+        }
+        let is_rowid = |reg: Reg| scan.early.iter().chain(&scan.late).any(|(_, own)| *own == reg);
+        let register = |code: &Code| match code.shape {
+            Shape::Register(reg) => Some((reg, is_rowid(reg))),
+            _ => None,
+        };
+        if !outputs.iter().all(|code| register(code).is_some()) {
+            return 0;
+        }
+        let rowids = run.take_rowids(most);
+        for &rowid in rowids {
+            out.begin_row();
+            for (reg, is_rowid) in outputs.iter().filter_map(register) {
+                out.push_value(match is_rowid {
+                    true => ValueRef::Int(rowid),
+                    false => machine.registers[reg].as_ref(),
+                });
+            }
+        }
+        rowids.len()
+    }
+
+    /// Number of equal rows behind the row given last: above 1 only where a module or a virtual
+    /// table is the one source of the loops.
     pub(super) fn repeats(&self) -> u64 {
         match &*self.levels {
             [level] => level.scan.repeats(),

@@ -227,6 +227,12 @@ impl NodeRun {
                 }
                 count
             }
+            (NodeRun::Project(run), Node::Project(plan)) => match (&mut **run, &plan.input) {
+                (NodeRun::Loops(run), Node::Loops(loops)) => {
+                    run.push_rowids((loops, &plan.outputs[..width]), machine, most, out)
+                }
+                _ => 0,
+            },
             (NodeRun::Limit(run), Node::Limit(plan)) => {
                 let LimitRun { input, rows: Some(rows) } = &mut **run else { return 0 };
                 // The offset was passed before the row in the registers.

@@ -280,6 +280,7 @@ impl ScanRun {
     pub(super) fn repeats(&self) -> u64 {
         match self {
             ScanRun::Module(run) => run.rows.repeats(),
+            ScanRun::Virtual(run) => run.repeats(),
             _ => 1,
         }
     }

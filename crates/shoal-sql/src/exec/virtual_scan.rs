@@ -9,6 +9,10 @@ use crate::resolve::tree::{AUXILIARY, ROWID};
 use crate::schema::{TableReads, VirtualCursor};
 use crate::value::Value;
 
+/// Rows of which nothing but rowids is read are asked for so many at once: at first, and at most.
+const ROWIDS_MIN: usize = 8;
+const ROWIDS_MAX: usize = 512;
+
 /// A cursor over a virtual table, kept from one run of the scan to the next.
 #[derive(Debug)]
 pub(super) struct VirtualRun {
@@ -16,6 +20,15 @@ pub(super) struct VirtualRun {
     arguments: Vec<Value>,
     /// How many rows are still wanted, where the choice has a limit.
     left: Option<u64>,
+    /// Nothing but rowids is read of rows.
+    by_rowids: bool,
+    /// Rows that the cursor went to at once, how many of them were given, and how many rows are
+    /// asked for next.
+    rowids: Vec<i64>,
+    given: usize,
+    most: usize,
+    /// Equal rows behind the one given last.
+    repeats: u64,
 }
 
 impl VirtualRun {
@@ -24,7 +37,20 @@ impl VirtualRun {
         machine: &mut Machine<'_, '_>,
     ) -> Result<VirtualRun, Error> {
         let cursor = plan.table.instance.open()?;
-        let mut run = VirtualRun { cursor, arguments: Vec::new(), left: None };
+        let columns = || plan.early.iter().chain(&plan.late);
+        let by_rowids = plan.choice.limit.is_none()
+            && plan.conditions.is_empty()
+            && columns().all(|(column, _)| *column == ROWID);
+        let mut run = VirtualRun {
+            cursor,
+            arguments: Vec::new(),
+            left: None,
+            by_rowids,
+            rowids: Vec::new(),
+            given: 0,
+            most: ROWIDS_MIN,
+            repeats: 1,
+        };
         run.open_again(plan, machine)?;
         Ok(run)
     }
@@ -45,6 +71,8 @@ impl VirtualRun {
             });
         }
         let wanted = plan.choice.limit.and_then(|place| self.arguments.get(place));
+        self.rowids.clear();
+        (self.given, self.most, self.repeats) = (0, ROWIDS_MIN, 1);
         self.left = wanted.map(|wanted| u64::try_from(wanted.to_int()).unwrap_or(0));
         let reads = machine.table_reads(plan.table.table.database)?;
         self.cursor.filter(&plan.choice, &self.arguments, &reads)
@@ -55,6 +83,9 @@ impl VirtualRun {
         plan: &VirtualScan,
         machine: &mut Machine<'_, '_>,
     ) -> Result<bool, Error> {
+        if self.by_rowids {
+            return self.next_by_rowid(plan, machine);
+        }
         loop {
             if self.left == Some(0) {
                 return Ok(false);
@@ -73,6 +104,48 @@ impl VirtualRun {
         }
     }
 
+    /// The next of the rows that the cursor went to at once, or all of them as one.
+    fn next_by_rowid(
+        &mut self,
+        plan: &VirtualScan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<bool, Error> {
+        if self.given == self.rowids.len() {
+            self.rowids.clear();
+            self.given = 0;
+            let reads = machine.table_reads(plan.table.table.database)?;
+            self.cursor.next_rowids(self.most, &reads, &mut self.rowids)?;
+            self.most = ROWIDS_MAX.min(4 * self.most);
+            if self.rowids.is_empty() {
+                return Ok(false);
+            }
+        }
+        // Whoever measures the plan is told of each row.
+        if plan.folds && machine.analysis.is_none() {
+            self.given = self.rowids.len();
+            self.repeats = self.given as u64;
+            return Ok(true);
+        }
+        let rowid = self.rowids[self.given];
+        self.given += 1;
+        for &(_, reg) in plan.early.iter().chain(&plan.late) {
+            machine.registers[reg] = Value::Int(rowid);
+        }
+        Ok(true)
+    }
+
+    /// Number of equal rows behind the one given last.
+    pub(super) fn repeats(&self) -> u64 {
+        self.repeats
+    }
+
+    /// Takes up to `most` rows that the cursor already went to: their rowids.
+    pub(super) fn take_rowids(&mut self, most: usize) -> &[i64] {
+        let start = self.given;
+        self.given = self.rowids.len().min(start.saturating_add(most));
+        &self.rowids[start..self.given]
+    }
+
     /// Reads columns of the row.
     pub(super) fn load(
         &mut self,
@@ -80,6 +153,10 @@ impl VirtualRun {
         columns: &[(usize, Reg)],
         machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
+        if self.by_rowids {
+            // The cursor may be ahead of the row, whose rowid is in its registers.
+            return Ok(());
+        }
         let database = plan.table.table.database;
         for &(column, reg) in columns {
             if column == ROWID {

@@ -60,6 +60,8 @@ pub(crate) struct Compiler {
     pub(crate) needs_schema: bool,
     /// True where rows of a virtual table are read.
     pub(crate) reads_virtual: bool,
+    /// True where a virtual table is read whose writer may keep a part of the rows read in memory.
+    pub(crate) reads_pending: bool,
     /// Why a virtual table has no way to its rows, told where nobody else has one.
     pub(crate) refused: Option<Error>,
     /// An error found while the plan was made.

@@ -199,13 +199,16 @@ fn loops(mut draft: SelectDraft, output: Reg, compiler: &Compiler) -> Node {
     outputs(draft, node, output)
 }
 
-/// Lets a module give equal rows as one: the only source of groups or of distinct rows, with
-/// nothing computed on the way, as a function could differ from one equal row to the next.
+/// Lets a module or a virtual table give equal rows as one: the only source of groups or of
+/// distinct rows, with nothing computed on the way, as a function could differ from one equal row
+/// to the next.
 fn fold_equal_rows(draft: &SelectDraft, levels: &mut [Level]) {
-    let [Level { scan: Scan::Module(scan), on, filter, keeps_left, keeps_right, anti, .. }] =
-        levels
-    else {
-        return;
+    let [Level { scan, on, filter, keeps_left, keeps_right, anti, .. }] = levels else { return };
+    let folds = match scan {
+        Scan::Module(scan) => &mut scan.folds,
+        // Rows of which nothing is read are equal.
+        Scan::Virtual(scan) if scan.early.is_empty() && scan.late.is_empty() => &mut scan.folds,
+        _ => return,
     };
     let are_plain = |codes: &[Code]| codes.iter().all(Code::is_plain);
     let takes_folded = match &draft.group {
@@ -220,7 +223,7 @@ fn fold_equal_rows(draft: &SelectDraft, levels: &mut [Level]) {
         None => draft.distinct.is_some() && draft.windows.is_none() && are_plain(&draft.outputs),
     };
     let is_inner = !*keeps_left && !*keeps_right && !*anti;
-    scan.folds = takes_folded && is_inner && are_plain(on) && are_plain(filter);
+    *folds = takes_folded && is_inner && are_plain(on) && are_plain(filter);
 }
 
 /// Puts the operators of modules above the loops before them. Rows of outer joins without a match

@@ -87,8 +87,11 @@ pub(crate) struct Program {
     /// What functions that describe the schema read; `Some` where there is one.
     pub(crate) schema: Option<std::sync::Arc<Schema>>,
     pub(crate) needs_schema: bool,
-    /// True where rows of virtual tables are read: their writers are flushed before.
+    /// True where rows of virtual tables are read.
     pub(crate) reads_virtual: bool,
+    /// True where writers of virtual tables are flushed before: they may keep a part of the rows
+    /// read in memory.
+    pub(crate) reads_pending: bool,
     pub(crate) columns: Vec<OutputColumn>,
     /// True where its rows can be given straight from the pages.
     pub(crate) pipeline: Option<node::Root>,
@@ -625,6 +628,7 @@ fn plan_resolved(mut query: Query, mut compiler: Compiler) -> Result<Program, Er
         schema: None,
         needs_schema: compiler.needs_schema,
         reads_virtual: compiler.reads_virtual,
+        reads_pending: compiler.reads_pending,
         columns: query.columns,
         pipeline,
         forced: compiler.forced,

@@ -37,6 +37,8 @@ pub(crate) struct VirtualScan {
     /// The conditions on this table alone, met by every row counted towards the choice's limit;
     /// empty without a limit.
     pub(crate) conditions: Vec<Code>,
+    /// True where rows of which nothing is read may come as one with their number.
+    pub(crate) folds: bool,
 }
 
 /// A virtual table's way, compiled.
@@ -294,9 +296,11 @@ impl Compiler {
             self.no_solution = true;
             return Scan::Nothing;
         };
+        self.reads_pending |= !choice.skips_flush || !calls.is_empty();
         let table = Arc::clone(table);
         let conditions = Vec::new();
-        let scan = VirtualScan { table, choice, arguments, early, late, calls, conditions };
+        let folds = false;
+        let scan = VirtualScan { table, choice, arguments, early, late, calls, conditions, folds };
         Scan::Virtual(Box::new(scan))
     }
 }

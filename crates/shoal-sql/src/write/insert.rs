@@ -334,12 +334,21 @@ impl InsertPlan {
     /// True when all of the statement happens or nothing does, without a savepoint: one row, stored
     /// as a whole, with nothing after.
     pub(crate) fn stores_whole(&self) -> bool {
-        let is_one = match &self.source {
+        self.is_of_one_row() && self.inserter.stores_whole()
+    }
+
+    /// True when a failed statement leaves the file as it was, without a savepoint, and perhaps
+    /// something in the memory of a virtual table's writer.
+    pub(crate) fn leaves_file_whole(&self) -> bool {
+        self.is_of_one_row() && self.inserter.leaves_file_whole()
+    }
+
+    fn is_of_one_row(&self) -> bool {
+        match &self.source {
             Source::Defaults => true,
             Source::Rows(rows) => rows.len() == 1,
             Source::Query(_) => false,
-        };
-        is_one && self.inserter.stores_whole()
+        }
     }
 
     /// Inserts the source's rows.
@@ -603,6 +612,16 @@ impl Inserter {
             && self.firing.is_empty()
             && self.upserts.is_empty()
             && self.references.is_empty()
+            && self.returning.is_none()
+    }
+
+    /// True when a row of a virtual table leaves the file as it was where it is refused, and
+    /// nothing happens afterwards.
+    pub(crate) fn leaves_file_whole(&self) -> bool {
+        self.into.as_ref().is_some_and(VirtualTarget::inserts_whole)
+            && !self.changer.is_kept
+            && self.changer.narrowed.is_none()
+            && self.firing.is_empty()
             && self.returning.is_none()
     }
 

@@ -545,7 +545,8 @@ pub(crate) fn execute(
     };
     let result = match &plan.kind {
         Kind::Insert(plan) if plan.stores_whole() => work(&mut context),
-        _ => undoing(&mut context, work),
+        Kind::Insert(plan) if plan.leaves_file_whole() => undoing(&mut context, false, work),
+        _ => undoing(&mut context, true, work),
     };
     let keeps = result.as_ref().err().is_none_or(|failure| failure.resolution == Conflict::Fail);
     let flushed = if keeps && flushes { context.flush_writers() } else { Ok(()) };
@@ -561,16 +562,19 @@ pub(crate) fn execute(
     Ok((result?, state.returned))
 }
 
-/// Does some work and undoes its changes where it fails and its failure says so.
+/// Does some work and undoes its changes where it fails and its failure says so: those of the file,
+/// if it `changes_file` when it fails, and what keepers and writers have in memory.
 fn undoing<T>(
     context: &mut Context<'_>,
+    changes_file: bool,
     work: impl FnOnce(&mut Context<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let mark = Mark::of(context)?;
+    let mark = Mark::of(context, changes_file)?;
     let mut beside = Vec::new();
     for place in 0..context.others.len() {
         let database = context.others[place].0;
-        beside.push((database, context.in_database(database, Mark::of)?));
+        let mark = context.in_database(database, |context| Mark::of(context, changes_file))?;
+        beside.push((database, mark));
     }
     let moment = context.keeper.map(|keeper| (keeper, keeper.moment()));
     let result = work(context);
@@ -587,24 +591,32 @@ fn undoing<T>(
 
 /// A moment of one database before a statement.
 struct Mark {
-    savepoint: Savepoint,
+    savepoint: Option<Savepoint>,
     /// Moments of the writers of virtual tables.
     writers: Vec<usize>,
 }
 
 impl Mark {
-    fn of(context: &mut Context<'_>) -> Result<Mark, Error> {
+    fn of(context: &mut Context<'_>, changes_file: bool) -> Result<Mark, Error> {
         let writers = context.with_writers(VirtualWriters::savepoint)?;
-        Ok(Mark { savepoint: context.transaction.savepoint()?, writers })
+        let savepoint = match changes_file {
+            true => Some(context.transaction.savepoint()?),
+            false => None,
+        };
+        Ok(Mark { savepoint, writers })
     }
 
     /// Forgets the moment; with `undoes` takes back all changes since.
     fn end(self, context: &mut Context<'_>, undoes: bool) -> Result<(), Error> {
         if undoes {
-            context.transaction.rollback_to(&self.savepoint)?;
+            if let Some(savepoint) = &self.savepoint {
+                context.transaction.rollback_to(savepoint)?;
+            }
             context.state.writers.rollback_to(Some(context.home), &self.writers);
         }
-        context.transaction.release(self.savepoint)?;
+        if let Some(savepoint) = self.savepoint {
+            context.transaction.release(savepoint)?;
+        }
         context.state.writers.release(Some(context.home), &self.writers);
         Ok(())
     }

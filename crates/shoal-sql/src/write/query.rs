@@ -163,7 +163,7 @@ impl RowQuery {
     /// # Errors
     /// As [`RowQuery::run`].
     pub(crate) fn collect(&self, context: &mut Context<'_>) -> Result<Collected, Error> {
-        if self.program.reads_virtual {
+        if self.program.reads_pending {
             context.flush_writers()?;
         }
         let mut rows = Collected::default();
@@ -218,7 +218,7 @@ impl RowQuery {
         context: &mut Context<'_>,
         parameters: &[Value],
     ) -> Result<Vec<Vec<Value>>, Error> {
-        if self.program.reads_virtual {
+        if self.program.reads_pending {
             context.flush_writers()?;
         }
         self.rows(context, parameters)
@@ -258,7 +258,7 @@ impl RowQuery {
         context: &mut Context<'_>,
         parameters: &[Value],
     ) -> Result<Option<Vec<Value>>, Error> {
-        if self.program.reads_virtual {
+        if self.program.reads_pending {
             context.flush_writers()?;
         }
         let mut first = None;

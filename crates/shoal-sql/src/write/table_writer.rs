@@ -130,7 +130,7 @@ impl<'c> TableWriter<'c> {
         };
         let done = match stores_whole {
             true => done(&mut context),
-            false => undoing(&mut context, done),
+            false => undoing(&mut context, true, done),
         };
         if done.is_ok() {
             *self.running.outstanding = self.state.violations.outstanding;

@@ -230,6 +230,11 @@ pub(crate) struct VirtualTarget {
 }
 
 impl VirtualTarget {
+    /// True where a row's insertion leaves the file as it was when it fails.
+    pub(crate) fn inserts_whole(&self) -> bool {
+        self.conflict != Some(Conflict::Replace) && self.table.instance.inserts_whole(&self.named)
+    }
+
     /// Inserts a row with the statement's rowid.
     ///
     /// # Errors

@@ -156,7 +156,8 @@ impl TextCursor {
             let nothing = Query::default();
             let query = self.query.as_ref().unwrap_or(&nothing);
             let weights = search.as_mut().and_then(|search| search.weights.take());
-            let mut here = Search::open(&store, definition, query)?;
+            let opened = self.table.opened(&store, reads)?;
+            let mut here = Search::within(opened, &store, definition, query)?;
             here.weights = weights;
             here.seek(&store, self.rowid)?;
             here.settle_at(self.rowid);
@@ -175,7 +176,8 @@ impl TextCursor {
         let definition = &*self.table.definition;
         let nothing = Query::default();
         let query = self.query.as_ref().unwrap_or(&nothing);
-        let mut search = Search::open(&store, definition, query)?;
+        let opened = self.table.opened(&store, reads)?;
+        let mut search = Search::within(opened, &store, definition, query)?;
         search.bound(self.from, self.to);
         let is_descending = self.ranked.as_ref().is_some_and(|ranked| ranked.is_descending);
         let limit = limit.filter(|_| !is_descending);
@@ -190,6 +192,24 @@ impl TextCursor {
             ranked.rows = rows;
         }
         Ok(())
+    }
+
+    /// Appends rows from `from` on, until `rows` has `count`.
+    fn find_rows(
+        &mut self,
+        from: i64,
+        count: usize,
+        reads: &TableReads<'_>,
+        rows: &mut Vec<i64>,
+    ) -> Result<(), Error> {
+        let bounds = (from, self.to);
+        // A scan has a search only where a function was asked of a row: it finds no rows.
+        let Some(mut search) = self.search.take().filter(|_| self.query.is_some()) else {
+            return Ok(self.store(reads).documents(bounds, count, rows)?);
+        };
+        let read = search.read_ahead(&self.store(reads), bounds, count, rows);
+        self.search = Some(search);
+        Ok(read?)
     }
 
     fn next_ranked(&mut self, reads: &TableReads<'_>) -> Result<bool, Error> {
@@ -225,7 +245,8 @@ impl VirtualCursor for TextCursor {
         }
         if let Some(query) = &self.query {
             let store = self.store(reads);
-            let search = Search::open(&store, &self.table.definition, query)?;
+            let opened = self.table.opened(&store, reads)?;
+            let search = Search::within(opened, &store, &self.table.definition, query)?;
             drop(store);
             let has_arguments = Use::read(&choice.text).contains(&Use::Rank);
             if !has_arguments && let Some(rank) = search.rank() {
@@ -262,27 +283,17 @@ impl VirtualCursor for TextCursor {
             self.rowid = rowid;
             return Ok(true);
         }
-        // A scan has a search only where a function was asked of a row: it finds no rows.
-        let search = self.search.take().filter(|_| self.query.is_some());
-        let found = if let Some(mut search) = search {
-            let count = self.ahead_next;
-            let mut rows: Vec<i64> = std::mem::take(&mut self.ahead).into();
-            let bounds = (from, self.to);
-            let read = search.read_ahead(&self.store(reads), bounds, count.max(1), &mut rows);
-            self.search = Some(search);
-            read?;
-            self.ahead = rows.into();
-            // The first row is read alone: functions called for the row end reading ahead.
-            self.ahead_next = match count {
-                0 if after.is_some() => 0,
-                0 => AHEAD_MIN,
-                count => AHEAD_MAX.min(4 * count),
-            };
-            self.ahead.pop_front()
-        } else {
-            let after = from.checked_sub(1);
-            self.store(reads).document_after(after)?
+        let count = self.ahead_next;
+        let mut rows: Vec<i64> = std::mem::take(&mut self.ahead).into();
+        self.find_rows(from, count.max(1), reads, &mut rows)?;
+        self.ahead = rows.into();
+        // The first row is read alone: functions called for the row end reading ahead.
+        self.ahead_next = match count {
+            0 if after.is_some() => 0,
+            0 => AHEAD_MIN,
+            count => AHEAD_MAX.min(4 * count),
         };
+        let found = self.ahead.pop_front();
         match found.filter(|&rowid| rowid <= self.to) {
             Some(rowid) => {
                 self.rowid = rowid;
@@ -293,6 +304,31 @@ impl VirtualCursor for TextCursor {
                 Ok(false)
             }
         }
+    }
+
+    fn next_rowids(
+        &mut self,
+        most: usize,
+        reads: &TableReads<'_>,
+        out: &mut Vec<i64>,
+    ) -> Result<(), Error> {
+        let is_ahead = !self.ahead.is_empty() || self.ranked.is_some();
+        let from = if self.is_begun { self.rowid.checked_add(1) } else { Some(self.from) };
+        let Some(from) = from.filter(|&from| from <= self.to && self.from <= self.to && !is_ahead)
+        else {
+            if self.next(reads)? {
+                out.push(self.rowid);
+            }
+            return Ok(());
+        };
+        let before = out.len();
+        self.find_rows(from, before + most, reads, out)?;
+        (self.is_begun, self.rank) = (true, None);
+        match out.last().filter(|_| out.len() > before) {
+            Some(&last) => self.rowid = last,
+            None => (self.from, self.to) = (1, 0),
+        }
+        Ok(())
     }
 
     fn rowid(&self) -> i64 {

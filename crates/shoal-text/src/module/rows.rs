@@ -4,10 +4,14 @@ use std::cell::RefCell;
 
 use shoal_sql::{ShadowRows, ShadowTable, TableReads, TableWrites, Value, ValueRef};
 
-use super::{Shadows, text_of};
+use super::{Shadows, Texts, text_of};
 use crate::definition::Definition;
 use crate::error::{Error, Result};
-use crate::storage::{Setting, Storage};
+use crate::storage::{Documents, Setting, Storage};
+
+/// Documents read at once to be indexed anew, and bytes of texts that end such a part.
+const DOCUMENTS_MAX: usize = 256;
+const DOCUMENT_BYTES: usize = 1 << 18;
 
 /// The engine's error on its way through the index.
 pub(crate) fn to_storage(error: shoal_sql::Error) -> Error {
@@ -106,6 +110,18 @@ pub(crate) fn seek_once(
     Ok(is_there || rows.seek(rowid)?)
 }
 
+/// As [`seek_once`], by one step where the cursor stands on some row before.
+fn seek_close(
+    rows: &mut ShadowRows<'_>,
+    rowid: i64,
+) -> std::result::Result<bool, shoal_sql::Error> {
+    let is_before = rows.is_valid() && rows.rowid()? < rowid;
+    if is_before && rows.next()? && rows.rowid()? == rowid {
+        return Ok(true);
+    }
+    seek_once(rows, rowid)
+}
+
 /// Shadow tables that are only read; cursors are opened once.
 pub(super) struct ReadStore<'s, 't> {
     definition: &'s Definition,
@@ -152,11 +168,45 @@ impl<'s, 't> ReadStore<'s, 't> {
         };
         let Some(place) = texts.places[column] else { return Ok(false) };
         self.with(&self.texts, table, |rows| {
-            if !seek_once(rows, rowid)? {
+            if !seek_close(rows, rowid)? {
                 return Ok(false);
             }
             owned(rows.column(place)?, out);
             Ok(true)
+        })
+    }
+}
+
+impl ReadStore<'_, '_> {
+    /// Appends documents from the first bound to the last, until `rows` has `count`.
+    pub(super) fn documents(
+        &self,
+        (from, to): (i64, i64),
+        count: usize,
+        rows: &mut Vec<i64>,
+    ) -> Result<()> {
+        self.reads.check().map_err(to_storage)?;
+        let after = from.checked_sub(1);
+        let (cursor, table) = match (&self.shadows.texts, &self.shadows.sizes) {
+            (Some(Texts { table: Some(table), .. }), _) => (&self.texts, table),
+            (Some(_), _) => {
+                let found = next_by_sql(self.shadows, &self.reads, after)?;
+                rows.extend(found.filter(|&rowid| rowid <= to));
+                return Ok(());
+            }
+            (None, Some(table)) => (&self.sizes, table),
+            (None, None) => return Ok(()),
+        };
+        self.with(cursor, table, |cursor| {
+            let mut found = first_after(cursor, after)?;
+            while let Some(rowid) = found.filter(|&rowid| rowid <= to) {
+                rows.push(rowid);
+                if rows.len() >= count {
+                    break;
+                }
+                found = if cursor.next()? { Some(cursor.rowid()?) } else { None };
+            }
+            Ok(())
         })
     }
 }
@@ -559,24 +609,12 @@ impl Storage for WriteStore<'_, '_, '_> {
     }
 
     fn clear(&self) -> Result<()> {
-        self.remove_range(&self.shadows.data, i64::MIN, i64::MAX)?;
-        if let Some(sizes) = &self.shadows.sizes {
-            self.remove_range(sizes, i64::MIN, i64::MAX)?;
+        let mut writes = self.writes.borrow_mut();
+        let Shadows { data, idx, sizes, .. } = self.shadows;
+        for table in [Some(data), Some(idx), sizes.as_ref()].into_iter().flatten() {
+            writes.clear(table).map_err(to_storage)?;
         }
-        loop {
-            let segment = self.with(&self.shadows.idx, |rows| {
-                rows.first()?;
-                if !rows.is_valid() {
-                    return Ok(None);
-                }
-                Ok(match rows.column(0)? {
-                    ValueRef::Int(segment) => Some(segment),
-                    _ => None,
-                })
-            })?;
-            let Some(segment) = segment else { return Ok(()) };
-            self.remove_leaves(u32::try_from(segment).unwrap_or(0))?;
-        }
+        Ok(())
     }
 
     fn sizes_count(&self) -> Result<u64> {
@@ -605,5 +643,35 @@ impl Storage for WriteStore<'_, '_, '_> {
     fn document_after(&self, rowid: Option<i64>) -> Result<Option<i64>> {
         let writes = self.writes.borrow();
         ReadStore::new(self.definition, self.shadows, writes.reads()).document_after(rowid)
+    }
+
+    fn documents_after(
+        &self,
+        rowid: Option<i64>,
+        columns: &[usize],
+        into: &mut Documents,
+    ) -> Result<()> {
+        into.clear();
+        let writes = self.writes.borrow();
+        let store = ReadStore::new(self.definition, self.shadows, writes.reads());
+        let from = match rowid {
+            Some(i64::MAX) => return Ok(()),
+            Some(rowid) => rowid + 1,
+            None => i64::MIN,
+        };
+        let mut rowids = Vec::new();
+        store.documents((from, i64::MAX), DOCUMENTS_MAX, &mut rowids)?;
+        let mut text = Vec::new();
+        for rowid in rowids {
+            into.begin(rowid);
+            for &column in columns {
+                store.text(rowid, column, &mut text)?;
+                into.push(&text);
+            }
+            if into.len() > DOCUMENT_BYTES {
+                break;
+            }
+        }
+        Ok(())
     }
 }

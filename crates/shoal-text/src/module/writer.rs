@@ -7,7 +7,7 @@ use shoal_sql::{
 };
 
 use super::rows::WriteStore;
-use super::{TextTable, rowid_of, text_of, texts};
+use super::{TextParts, TextTable, rowid_of, text_of, texts};
 use crate::definition::Content;
 use crate::index::Writer;
 use crate::storage::Setting;
@@ -32,7 +32,7 @@ impl TextWriter {
         writes: &mut TableWrites<'_>,
         work: impl FnOnce(&mut Writer, &WriteStore<'_, '_, '_>) -> crate::error::Result<T>,
     ) -> Result<T, Error> {
-        let TextTable { definition, shadows, .. } = &self.table;
+        let TextParts { definition, shadows, .. } = &*self.table;
         let store = WriteStore::new(definition, shadows, writes);
         let writer = match &mut self.writer {
             Some(writer) => writer,
@@ -122,8 +122,22 @@ impl TextWriter {
         }
     }
 
-    /// Indexes a row that the table does not have.
+    /// Indexes a row that the table does not have. A failure leaves the file as it was.
     fn add(
+        &mut self,
+        rowid: i64,
+        values: &[Value],
+        writes: &mut TableWrites<'_>,
+    ) -> Result<(), Error> {
+        // What is in memory is written before the row: taken back with it, as the statement takes
+        // back the writer's memory.
+        match self.with(writes, |writer, _| Ok(writer.must_flush(rowid)))? {
+            true => writes.whole(|writes| self.add_row(rowid, values, writes)),
+            false => self.add_row(rowid, values, writes),
+        }
+    }
+
+    fn add_row(
         &mut self,
         rowid: i64,
         values: &[Value],
@@ -132,7 +146,14 @@ impl TextWriter {
         self.store_texts(rowid, values, writes)?;
         let definition = std::sync::Arc::clone(&self.table.definition);
         let texts = texts(values);
-        self.with(writes, |writer, store| writer.insert(store, &definition, rowid, &slices(&texts)))
+        let added = self.with(writes, |writer, store| {
+            writer.insert(store, &definition, rowid, &slices(&texts))
+        });
+        if added.is_err() {
+            // The first fault is told, whatever comes of the texts.
+            self.remove_texts(rowid, writes).ok();
+        }
+        added
     }
 
     /// `INSERT INTO t(t, rank, ...) VALUES(command, ...)`.

@@ -93,12 +93,19 @@ impl Unicode {
         let mut at = 0;
         while at < text.len() {
             let start = at;
+            let (end, is_folded) = self.run(text, at);
+            if is_folded && text.get(end).is_none_or(u8::is_ascii) {
+                // Most tokens are their own terms; a separator follows.
+                if end > start && !sink(&text[start..end], start, end) {
+                    return;
+                }
+                at = end + 1;
+                continue;
+            }
             term.clear();
             loop {
                 let run = at;
-                while at < text.len() && self.ascii[usize::from(text[at])] != 0 {
-                    at += 1;
-                }
+                at = self.run(text, at).0;
                 term.extend(text[run..at].iter().map(|&byte| self.ascii[usize::from(byte)]));
                 if text.get(at).is_none_or(u8::is_ascii) {
                     break;
@@ -117,6 +124,22 @@ impl Unicode {
                 return;
             }
         }
+    }
+
+    /// The end of the ASCII characters of a token from `at` on, and whether folding leaves them as
+    /// they are.
+    #[inline]
+    fn run(&self, text: &[u8], at: usize) -> (usize, bool) {
+        let (mut end, mut changes) = (at, 0);
+        for &byte in &text[at..] {
+            let folded = self.ascii[usize::from(byte)];
+            if folded == 0 {
+                break;
+            }
+            changes |= folded ^ byte;
+            end += 1;
+        }
+        (end, changes == 0)
     }
 
     #[inline]

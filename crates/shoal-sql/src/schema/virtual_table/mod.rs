@@ -149,6 +149,14 @@ pub trait VirtualTable: fmt::Debug + Send + Sync {
     /// The module's own.
     fn open(&self) -> Result<Box<dyn VirtualCursor>, Error>;
 
+    /// True where an `INSERT` of one row that names these columns, and replaces no row, leaves the
+    /// file as it was when it fails: no moment of the file to go back to is kept for the statement,
+    /// which would copy each page that the row touches. What a writer has in memory goes back by
+    /// [`VirtualWriter::rollback_to`] all the same.
+    fn inserts_whole(&self, _named: &[bool]) -> bool {
+        false
+    }
+
     /// Begins to write in a transaction. The writer lives until the transaction ends or the schema
     /// changes, flushed before.
     ///
@@ -262,6 +270,10 @@ pub struct IndexChoice {
     /// The place in `taken` of the number of rows wanted of the table: the scan ends once so many
     /// rows met all conditions on this table alone, conditions not taken among them.
     pub limit: Option<usize>,
+    /// True where the cursor reads nothing that a writer of the table keeps in memory: writers are
+    /// not flushed before. A statement that calls auxiliary functions of the table flushes them all
+    /// the same.
+    pub skips_flush: bool,
 }
 
 /// A constraint in use.
@@ -293,6 +305,24 @@ pub trait VirtualCursor: fmt::Debug + Send {
     /// # Errors
     /// The module's own.
     fn next(&mut self, reads: &TableReads<'_>) -> Result<bool, Error>;
+
+    /// Goes on by up to `most` rows, at least one, whose rowids are appended to `out`; none is
+    /// appended behind the last row. Called in place of [`VirtualCursor::next`] throughout a scan
+    /// of which nothing but rowids, or the number of rows, is read.
+    ///
+    /// # Errors
+    /// The module's own.
+    fn next_rowids(
+        &mut self,
+        _most: usize,
+        reads: &TableReads<'_>,
+        out: &mut Vec<i64>,
+    ) -> Result<(), Error> {
+        if self.next(reads)? {
+            out.push(self.rowid());
+        }
+        Ok(())
+    }
 
     /// The rowid of the row.
     fn rowid(&self) -> i64;

@@ -288,6 +288,35 @@ impl TableWrites<'_> {
         Ok(self.transaction.table_delete(table.table.root, rowid)?)
     }
 
+    /// Removes all rows of a table.
+    ///
+    /// # Errors
+    /// [`Error::Store`]; a table with indexes or triggers.
+    pub fn clear(&mut self, table: &ShadowTable) -> Result<(), Error> {
+        table.check_plain()?;
+        match table.table.indexes.is_empty() {
+            true => Ok(self.transaction.clear_btree(table.table.root)?),
+            false => Err(table.fault("a part of a virtual table has indexes or triggers")),
+        }
+    }
+
+    /// Does some work whose changes of the file are taken back where it fails.
+    ///
+    /// # Errors
+    /// The work's; [`Error::Store`].
+    pub fn whole<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let savepoint = self.transaction.savepoint()?;
+        let done = work(self);
+        if done.is_err() {
+            self.transaction.rollback_to(&savepoint)?;
+        }
+        self.transaction.release(savepoint)?;
+        done
+    }
+
     /// Stores a row of a table without rowid, in the place of one with the same primary key; the
     /// values are in the order of the definition.
     ///
