@@ -276,22 +276,12 @@ impl<'b> Bulk<'b> {
                 }
                 after[column] = value;
             }
-            let moves = |index: &PlainIndex| index.differs(&before, &after);
-            if table.lacks(&after)
-                || table.indexes().iter().any(|index| index.is_unique() && moves(index))
-            {
+            if table.lacks(&after) || table.moves_unique(&before, &after) {
                 return Ok(LeafChange::Stop);
             }
             out.clear();
             table.encode(&after, format, out);
-            let rowid = rows.rowid(at + number);
-            for (index, waiting) in table.indexes().iter().zip(&mut bulk.waiting) {
-                if moves(index) {
-                    waiting.removed.push(index, &before, rowid, format);
-                    waiting.added.push(index, &after, rowid, format);
-                }
-            }
-            bulk.changes += 1;
+            bulk.note(Some(&before), Some(&after), rows.rowid(at + number), format);
             Ok(LeafChange::Put)
         })
     }
@@ -309,17 +299,11 @@ impl<'b> Bulk<'b> {
         let format = transaction.header().schema_format;
         self.step(transaction, (rows, at), |bulk, number, old, _| {
             let Some(old) = old else { return Ok(LeafChange::Keep) };
-            if !table.indexes().is_empty() {
-                let mut before = NO_VALUES;
-                if !table.decode(old, &mut before)? {
-                    return Ok(LeafChange::Stop);
-                }
-                let rowid = rows.rowid(at + number);
-                for (index, waiting) in table.indexes().iter().zip(&mut bulk.waiting) {
-                    waiting.removed.push(index, &before, rowid, format);
-                }
+            let mut before = NO_VALUES;
+            if !table.indexes().is_empty() && !table.decode(old, &mut before)? {
+                return Ok(LeafChange::Stop);
             }
-            bulk.changes += 1;
+            bulk.note(Some(&before), None, rows.rowid(at + number), format);
             Ok(LeafChange::Remove)
         })
     }
@@ -376,17 +360,8 @@ impl<'b> Bulk<'b> {
             }
             out.clear();
             table.encode(&after, format, out);
-            let rowid = rows.rowid(at + number);
-            for (index, waiting) in table.indexes().iter().zip(&mut bulk.waiting) {
-                if old.is_some() {
-                    if !index.differs(&before, &after) {
-                        continue;
-                    }
-                    waiting.removed.push(index, &before, rowid, format);
-                }
-                waiting.added.push(index, &after, rowid, format);
-            }
-            bulk.changes += 1;
+            let before = old.is_some().then_some(before.as_slice());
+            bulk.note(before, Some(&after), rows.rowid(at + number), format);
             Ok(LeafChange::Put)
         })
     }
@@ -401,6 +376,7 @@ impl<'b> Bulk<'b> {
     }
 
     /// Notes a change of a row, and its entries before and after.
+    #[inline]
     pub(super) fn note(
         &mut self,
         before: Option<&[ValueRef<'_>]>,

@@ -1,8 +1,7 @@
 //! Many changes of one table's rows, each found by its primary key, made leaf by leaf.
 //!
-//! Only what cannot depend on the order of the changes is done here: the fate of a row depends on
-//! the row of its key alone. A change that does not fit its row, or is out of the common, is left
-//! to the caller, and so are those which a unique index beside the key has a say in.
+//! Changes whose outcome could depend on their order are left to the caller: changes in conflict
+//! with their row, of tables out of the common, and of entries in a unique index beside the key.
 
 use std::cmp::Ordering;
 
@@ -73,8 +72,8 @@ enum Way {
     Index(usize),
 }
 
-/// Makes changes of a table's rows. `None` where all are left to the caller: a table whose rows are
-/// not changed together, two changes of one row, a key to be converted.
+/// Makes changes of a table's rows. `None` leaves all changes to the caller: for a table whose rows
+/// are not changed together, two changes of one row, a key to be converted.
 ///
 /// # Errors
 /// [`Error::Store`], after which the transaction is to be taken back.
@@ -227,7 +226,6 @@ struct Editing<'p, 'e> {
     edits: &'e [RowEdit<'e>],
     way: Way,
     key: Vec<usize>,
-    /// Rows that a unique index beside the key has a say in are left to the caller.
     leaves: Leaves,
     /// The numbers of changes left.
     left: Vec<usize>,
@@ -347,8 +345,8 @@ impl<'p, 'e> Editing<'p, 'e> {
         }
         let next = new_rowid(transaction)?;
         let comes = |number: usize| self.edits[number].is_insert();
-        // Rows that come get the rowids that they would get one by one: not where one of them is
-        // left. Those get theirs later, and the last row may not go before.
+        // Inserted rows get the rowids of insertions one by one, unless one of the rows is left to
+        // the caller: then all rowids are given later, and the last row stays until then.
         let is_last =
             |rowid: &Option<i64>| rowid.and_then(|rowid| rowid.checked_add(1)) == Some(next);
         let (mut keeps, mut coming, mut last_goes) = (!self.leaves.inserts, 0, false);
@@ -505,8 +503,7 @@ impl<const N: usize> Edit<'_, N> {
             after[column] = value;
             is_set = true;
         }
-        let moves_unique = |index: &PlainIndex| index.is_unique() && index.differs(&before, &after);
-        if !is_set || table.lacks(&after) || table.indexes().iter().any(moves_unique) {
+        if !is_set || table.lacks(&after) || table.moves_unique(&before, &after) {
             return Ok(LeafChange::Keep);
         }
         out.clear();

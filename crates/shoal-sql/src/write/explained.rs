@@ -1,9 +1,8 @@
 //! What `EXPLAIN` shows of a statement that writes: the query for the rows that are written.
 
-use super::query::joined;
+use super::query::Named;
 use crate::parse::ast::{
-    Expr, ExprKind, From, Indexed, Insert, InsertSource, Name, ObjectName, ResultColumn, Select,
-    SelectCore, Stmt, TableRef, TableRefKind, Update, With,
+    Delete, Expr, ExprKind, Insert, InsertSource, Select, SelectCore, Stmt, Update, With,
 };
 use crate::value::Value;
 
@@ -14,19 +13,7 @@ pub(crate) fn query_of(stmt: &Stmt) -> Option<Select> {
     match stmt {
         Stmt::Insert(insert) => of_insert(insert),
         Stmt::Update(update) => Some(of_update(update)),
-        Stmt::Delete(delete) => {
-            let filter = delete.filter.clone();
-            if filter.is_none() && delete.returning.is_none() {
-                return None;
-            }
-            let offset = delete.table.name.offset;
-            let one = Expr { kind: ExprKind::Literal(Value::Int(1)), offset };
-            let indexed = indexed(&delete.indexed, filter.is_none());
-            let first = table(&delete.table, delete.alias.as_ref(), indexed);
-            let from = From { first, joins: Vec::new() };
-            let select = Select::plain(vec![column(one)], Some(from), filter, offset);
-            Some(with(select, delete.with.as_ref()))
-        }
+        Stmt::Delete(delete) => of_delete(delete),
         _ => None,
     }
 }
@@ -40,26 +27,22 @@ fn of_insert(insert: &Insert) -> Option<Select> {
 }
 
 fn of_update(update: &Update) -> Select {
-    let offset = update.table.name.offset;
-    let columns = update.sets.iter().map(|(_, value)| column(value.clone())).collect();
-    let indexed = indexed(&update.indexed, update.filter.is_none() && update.from.is_none());
-    let first = table(&update.table, update.alias.as_ref(), indexed);
-    let from = From { first, joins: update.from.as_ref().map(joined).unwrap_or_default() };
-    let select = Select::plain(columns, Some(from), update.filter.clone(), offset);
-    with(select, update.with.as_ref())
+    let Update { table: name, alias, indexed, from, filter, .. } = update;
+    let (alias, from, filter) = (alias.as_ref(), from.as_ref(), filter.as_ref());
+    let named = Named { name, at: None, alias, indexed, from, filter };
+    let values = update.sets.iter().map(|(_, value)| value.clone());
+    with(named.select(values, true), update.with.as_ref())
 }
 
-/// Whole tables are changed in the order of their own trees.
-fn indexed(indexed: &Indexed, is_whole: bool) -> Indexed {
-    match indexed {
-        Indexed::Any if is_whole => Indexed::Not,
-        indexed => indexed.clone(),
+fn of_delete(delete: &Delete) -> Option<Select> {
+    let Delete { table: name, alias, indexed, filter, returning, .. } = delete;
+    if filter.is_none() && returning.is_none() {
+        return None;
     }
-}
-
-fn table(name: &ObjectName, alias: Option<&Name>, indexed: Indexed) -> TableRef {
-    let kind = TableRefKind::Table { name: name.clone(), indexed };
-    TableRef { kind, alias: alias.cloned(), offset: name.name.offset }
+    let (alias, filter) = (alias.as_ref(), filter.as_ref());
+    let named = Named { name, at: None, alias, indexed, from: None, filter };
+    let one = Expr { kind: ExprKind::Literal(Value::Int(1)), offset: name.name.offset };
+    Some(with(named.select(std::iter::once(one), true), delete.with.as_ref()))
 }
 
 fn with(select: Select, named: Option<&With>) -> Select {
@@ -67,8 +50,4 @@ fn with(select: Select, named: Option<&With>) -> Select {
         Some(named) => Select { with: Some(named.clone()), ..select },
         None => select,
     }
-}
-
-fn column(expr: Expr) -> ResultColumn {
-    ResultColumn::Expr { expr, alias: None, text: String::new() }
 }

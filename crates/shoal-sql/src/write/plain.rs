@@ -176,6 +176,12 @@ impl PlainTable {
         self.columns[column].accept(value)
     }
 
+    /// True where a change of a row's values changes an entry of a unique index.
+    pub(super) fn moves_unique(&self, before: &[ValueRef<'_>], after: &[ValueRef<'_>]) -> bool {
+        let mut unique = self.indexes.iter().filter(|index| index.is_unique());
+        unique.any(|index| index.differs(before, after))
+    }
+
     /// True where NULL is in a column that has none, or in a primary key.
     pub(super) fn lacks(&self, values: &[ValueRef<'_>]) -> bool {
         let is_missing = |(place, column): (usize, &PlainColumn)| {

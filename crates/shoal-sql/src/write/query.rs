@@ -27,6 +27,40 @@ pub(crate) struct Named<'a> {
     pub(crate) filter: Option<&'a ast::Expr>,
 }
 
+impl Named<'_> {
+    /// The query for these expressions of the rows.
+    ///
+    /// With `by_table` a whole table is read in its own order: by a narrower index, whose keys
+    /// scatter the rows, each row to be changed would be searched far from the one before.
+    pub(super) fn select(
+        self,
+        exprs: impl Iterator<Item = ast::Expr>,
+        by_table: bool,
+    ) -> ast::Select {
+        let Named { name, at, alias, indexed, from, filter } = self;
+        let offset = name.name.offset;
+        let indexed = match indexed {
+            ast::Indexed::Any if by_table && filter.is_none() && from.is_none() => {
+                ast::Indexed::Not
+            }
+            indexed => indexed.clone(),
+        };
+        let name = name.clone();
+        let kind = match at {
+            None => ast::TableRefKind::Table { name, indexed },
+            Some(value) => {
+                let point = ast::PastPoint::Version;
+                ast::TableRefKind::Past { name, point, value: vec![value.clone()] }
+            }
+        };
+        let first = ast::TableRef { kind, alias: alias.cloned(), offset };
+        let joins = from.map(joined).unwrap_or_default();
+        let column = |expr| ast::ResultColumn::Expr { expr, alias: None, text: String::new() };
+        let from = ast::From { first, joins };
+        ast::Select::plain(exprs.map(column).collect(), Some(from), filter.cloned(), offset)
+    }
+}
+
 /// A query that is run to its end before anything is written.
 #[derive(Debug)]
 pub(crate) struct RowQuery {
@@ -77,7 +111,7 @@ impl RowQuery {
         exprs: Vec<ast::Expr>,
         around: Around<'_>,
     ) -> Result<RowQuery, Error> {
-        let Named { name, at, alias, indexed, from, filter } = named;
+        let Named { name, alias, .. } = named;
         let offset = name.name.offset;
         let table = &target.table;
         let mut columns: Vec<String> = Vec::new();
@@ -113,28 +147,9 @@ impl RowQuery {
             },
             offset,
         });
-        let column = |expr| ast::ResultColumn::Expr { expr, alias: None, text: String::new() };
-        let name = name.clone();
-        // All rows are changed in the table's order: by a narrower index, whose keys scatter them,
-        // each would be searched far from the one before.
-        let is_whole = filter.is_none() && from.is_none() && target.narrowed.is_none();
         let is_stored = target.view.is_none() && target.virtual_table.is_none();
-        let indexed = match indexed {
-            ast::Indexed::Any if is_whole && is_stored => ast::Indexed::Not,
-            indexed => indexed.clone(),
-        };
-        let kind = match at {
-            None => ast::TableRefKind::Table { name, indexed },
-            Some(value) => {
-                let point = ast::PastPoint::Version;
-                ast::TableRefKind::Past { name, point, value: vec![value.clone()] }
-            }
-        };
-        let first = ast::TableRef { kind, alias: alias.cloned(), offset };
-        let joins = from.map(joined).unwrap_or_default();
-        let columns = key.chain(exprs).map(column).collect();
-        let from = ast::From { first, joins };
-        let select = ast::Select::plain(columns, Some(from), filter.cloned(), offset);
+        let by_table = is_stored && target.narrowed.is_none();
+        let select = named.select(key.chain(exprs), by_table);
         let around = Around { finds_keys: target.narrowed.is_some(), ..around };
         RowQuery::compile(schema, &select, around)
     }
@@ -276,7 +291,7 @@ impl RowQuery {
 
 /// The `FROM` of an `UPDATE` as joins behind its table. One with outer joins stays one thing, so
 /// that the table is on no side of them.
-pub(super) fn joined(from: &ast::From) -> Vec<ast::Join> {
+fn joined(from: &ast::From) -> Vec<ast::Join> {
     let join = |table| ast::Join {
         kind: ast::JoinKind::Inner,
         natural: false,
