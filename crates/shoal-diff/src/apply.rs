@@ -191,7 +191,7 @@ impl Applying<'_> {
         self.finish_table(target.as_mut(), &head, form, &mut delayed)
     }
 
-    /// Makes changes of one table together; those that do not fit one by one, in their order: the
+    /// Makes changes of one table together, and changes in conflict one by one, in their order: the
     /// fate of a change depends on the row of its key alone.
     fn many(
         &mut self,

@@ -29,8 +29,8 @@ pub struct Compacted {
     pub bytes_after: u64,
 }
 
-/// While a document is open, compacting waits until this share of its changes was appended since:
-/// making the chunk costs the whole history, and so each change pays for so many.
+/// While a document is open, compacting waits until one change in so many is an appended one:
+/// making the chunk costs the whole history, and each appended change pays for so many.
 const OPEN_SHARE: u64 = 8;
 
 /// The bytes and changes of a document's chunks: left by the last compaction, and appended since.

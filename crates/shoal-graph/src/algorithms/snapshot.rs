@@ -282,8 +282,8 @@ impl Snapshot {
         self.outgoing.of(at)
     }
 
-    /// Places that relationships come from, one for each relationship. Cost: one pass of all rows
-    /// at the first call.
+    /// The start of each relationship to the node at a place. Cost: one pass of all rows at the
+    /// first call.
     pub(crate) fn incoming(&self, at: usize) -> &[u32] {
         self.incoming_rows().of(at)
     }
@@ -299,8 +299,8 @@ impl Snapshot {
         }
     }
 
-    /// Calls `search` with marks of which none is set. Marks are kept for the next search, so that
-    /// a search costs what it finds, and not what there is.
+    /// Calls `search` with unset marks. Marks are kept for the next search: the cost of a search
+    /// grows with the nodes found, not with the nodes of the graph.
     pub(crate) fn with_marks<T, const N: usize>(
         &self,
         bounds: &dyn Bounds,

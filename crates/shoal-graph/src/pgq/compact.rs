@@ -67,8 +67,8 @@ pub(super) fn query(
     };
     let Some(edges) = edges else { return Ok(None) };
     let parameters = Parameters::numbered();
-    // Conditions of one node choose its candidates, those of one edge the edges that are read; the
-    // others are asked of the call's rows.
+    // A condition on one node chooses the node's candidates, a condition on one edge chooses the
+    // edges read; conditions on several places are asked of the call's rows.
     let Some(Conditions { own, of_edges, outer, behind }) = compact.conditions(table) else {
         return Ok(None);
     };

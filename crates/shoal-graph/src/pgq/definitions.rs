@@ -74,7 +74,7 @@ impl Definitions {
         connection: &mut Connection,
     ) -> Result<Option<Arc<MappedGraph>>, Error> {
         let schema = connection.schema()?;
-        // A schema that is rolled back has a number that another one may take.
+        // The number of a rolled back schema may come again, for another schema.
         let is_settled = !connection.in_transaction() && !schema.is_narrowed();
         let cookie = (is_settled && schema.table(DEFINITIONS).is_some()).then(|| schema.cookie());
         self.last(name, cookie, connection)

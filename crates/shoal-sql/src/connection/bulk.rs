@@ -26,14 +26,14 @@ impl Connection {
     }
 
     /// Makes changes of a table's rows known by their primary key together, within the open
-    /// transaction. Left to the caller is each that does not fit its row, and each that only SQL
-    /// can make; `None` where all are: a table with checks, foreign keys, triggers or generated
-    /// columns among others, two changes of one row, hooks that want to see rows.
+    /// transaction. A change in conflict with its row, or for SQL alone to make, is left to the
+    /// caller. `None` leaves all of them: for a table with checks, foreign keys, triggers or
+    /// generated columns, for two changes of one row, and with hooks on rows.
     ///
     /// Triggers do not run where [`Connection::silence_triggers`] says so.
     ///
-    /// The outcome is that of all changes made one by one, if those left are made next, in their
-    /// order.
+    /// Making the changes left, in their order, leads to the same rows as making all changes one by
+    /// one.
     ///
     /// Cost: a descent for the changes of each leaf.
     ///

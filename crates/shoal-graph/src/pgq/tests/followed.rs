@@ -36,7 +36,7 @@ fn graph() -> (Connection, Arc<Known>) {
 
 const ASKED: &str = "SELECT node, node_label, outgoing, incoming FROM graph_degree('g')";
 
-/// The answer, which is also that of the tables; true where the snapshot is the one of before.
+/// Compares the graph's answer with an answer by the tables; true where the snapshot was kept.
 fn is_kept(connection: &mut Connection, known: &Known) -> bool {
     let before = known.snapshots();
     let found = ask(connection, ASKED);
