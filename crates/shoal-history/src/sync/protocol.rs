@@ -123,7 +123,7 @@ impl SyncState {
             self.shared_heads = sorted(shared);
         }
         graph.remove_reached(&heads, &mut self.sent);
-        if changes.is_empty() && heads == heads_before {
+        if changes.is_empty() && heads == heads_before && !self.confirms {
             self.last_sent_heads.clone_from(&heads);
         }
         if heads.iter().all(|head| graph.contains(head)) {

@@ -36,6 +36,7 @@ pub struct SyncState {
     /// Whether the peer is to be told to forget what it has sent.
     pub(super) needs_reset: bool,
     pub(super) max_message_bytes: Option<usize>,
+    pub(super) confirms: bool,
     /// Whether the whole document was once too large for a message: it does not shrink.
     pub(super) whole_too_large: bool,
 }
@@ -116,11 +117,21 @@ impl SyncState {
             *self = Self {
                 their_capabilities: self.their_capabilities,
                 max_message_bytes: self.max_message_bytes,
+                confirms: self.confirms,
                 whole_too_large: self.whole_too_large,
                 needs_reset: true,
                 ..Self::default()
             };
         }
+    }
+
+    /// Whether a peer that names our heads is told the same heads once, unless they were sent to
+    /// the peer before; the reference keeps silent.
+    ///
+    /// A peer takes our heads as the receipt of its changes. Where its next message arrives while
+    /// its changes are still on their way to the disk, silence would withhold the receipt for ever.
+    pub fn set_confirms(&mut self, confirms: bool) {
+        self.confirms = confirms;
     }
 
     /// The most bytes that a message shall have, if that is bounded.

@@ -26,6 +26,10 @@ impl Server {
 
     pub(crate) fn run(&mut self, event: Event) {
         self.hub.handle(self.now_ms, event);
+        self.settle();
+    }
+
+    fn settle(&mut self) {
         loop {
             for effect in self.hub.take_effects() {
                 match self.disk.take(effect) {
@@ -70,8 +74,14 @@ impl Server {
     }
 
     pub(crate) fn send(&mut self, connection: ConnectionId, sender: &str, message: Message) {
+        self.hear(connection, sender, message);
+        self.settle();
+    }
+
+    /// Takes a message in, and leaves the disk alone.
+    fn hear(&mut self, connection: ConnectionId, sender: &str, message: Message) {
         let frame = Frame { sender: sender.into(), target: "server".into(), message };
-        self.run(Event::Frame { connection, bytes: frame.encode() });
+        self.hub.handle(self.now_ms, Event::Frame { connection, bytes: frame.encode() });
     }
 
     pub(crate) fn faults(&self, word: &str) -> u64 {
@@ -132,6 +142,36 @@ fn a_document_goes_from_one_to_another() {
     assert_eq!(first.heads(), second.heads());
     assert_eq!(server.hub.counters().stored, 1);
     assert!(server.hub.counters().faults.is_empty());
+}
+
+#[test]
+fn changes_are_acknowledged_though_their_author_speaks_before_they_are_stored() {
+    let mut server = Server::new(Limits::default());
+    let connection = server.join(1, "one");
+    let (mut document, mut state) = (note(1), SyncState::new());
+    let about = |message: &SyncMessage| Message::Sync {
+        document: id(1),
+        data: message.encode(),
+        is_request: false,
+    };
+    let greeting = document.generate_sync_message(&mut state).expect("a first message");
+    server.send(connection, "one", about(&greeting));
+    for message in server.take(connection) {
+        let Message::Sync { data, .. } = message else { continue };
+        let message = SyncMessage::decode(&data).expect("a message of a hub is whole");
+        document.receive_sync_message(&mut state, message).expect("a document takes a message");
+    }
+    let changes = document.generate_sync_message(&mut state).expect("the change");
+    assert!(!changes.changes.is_empty());
+    let answer = SyncMessage { changes: shoal_history::ChangeData::new(), ..changes.clone() };
+    server.hear(connection, "one", about(&changes));
+    server.hear(connection, "one", about(&answer));
+    server.settle();
+    let told = server.take(connection).into_iter().filter_map(|message| match message {
+        Message::Sync { data, .. } => SyncMessage::decode(&data).ok(),
+        _ => None,
+    });
+    assert_eq!(told.last().expect("a receipt").heads, document.heads());
 }
 
 #[test]
