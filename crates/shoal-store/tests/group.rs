@@ -352,11 +352,13 @@ fn a_log_stays_short() {
             let settings = place.store.settings();
             let wal_autocheckpoint = 20;
             place.store.set_settings(Settings { wal_autocheckpoint, synchronous, ..settings });
-            run(&place, threads, 400 / threads);
+            run(&place, threads, 20_000 / threads);
             let log = std::fs::metadata(place.folder.path().join("db-wal")).unwrap().len();
             let case = format!("{synchronous:?}, {threads} threads: {} frames", log / frame);
             eprintln!("{case}");
-            assert!(log / frame < 400, "{case}");
+            // Of 40,000 frames: a thread kept from running in the middle of a transaction keeps the
+            // log from its beginning as long.
+            assert!(log / frame < 20_000, "{case}");
         }
     }
 }
