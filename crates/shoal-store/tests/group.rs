@@ -26,6 +26,8 @@ struct Disk {
     syncs: AtomicU64,
     delay_us: AtomicU64,
     fails: AtomicBool,
+    /// Somebody else has the marks of readers to itself, as a checkpoint does for a moment.
+    marks_are_taken: AtomicBool,
 }
 
 #[derive(Clone)]
@@ -112,6 +114,9 @@ impl File for CountingFile {
     }
 
     fn lock_bytes(&self, start: u64, len: u64, lock: ByteLock) -> Result<Option<bool>, VfsError> {
+        if lock == ByteLock::Shared && self.disk.marks_are_taken.load(Ordering::Relaxed) {
+            return Ok(Some(false));
+        }
         self.file.lock_bytes(start, len, lock)
     }
 
@@ -339,6 +344,24 @@ fn nothing_is_told_before_its_sync() {
         .store
         .set_settings(Settings { synchronous: Synchronous::Normal, ..place.store.settings() });
     assert_eq!(commit_one(&place.store, 2, 2).unwrap(), 3);
+}
+
+/// Nobody who reads a file with a log is told that the file is locked: whoever is in the way is about
+/// to go, though a busy machine may keep it from running for a while.
+#[test]
+fn readers_outwait_a_checkpoint_without_a_busy_timeout() {
+    let place = Place::new(0);
+    let settings = place.store.settings();
+    place.store.set_settings(Settings { busy_timeout: Duration::ZERO, ..settings });
+    commit_one(&place.store, 0, 0).unwrap();
+    place.disk.marks_are_taken.store(true, Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(400));
+            place.disk.marks_are_taken.store(false, Ordering::Relaxed);
+        });
+        assert_eq!(count(&place.store.begin(Mode::Read).unwrap()), 1);
+    });
 }
 
 /// A log checkpointed to its end begins anew, so that its size follows `wal_autocheckpoint` and not

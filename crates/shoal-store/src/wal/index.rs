@@ -374,11 +374,12 @@ impl Index {
 /// Tries before one who is in the way for a moment counts as one who is there to stay.
 pub(super) const TRIES: u32 = 100;
 
-/// Waits a little, longer after many tries.
+/// Waits a little, longer after many tries: all of [`TRIES`] take ten seconds, as in SQLite. On a
+/// busy machine a process may be kept from running for a second while it is in the way.
 pub(super) fn pause(attempt: u32) {
     match attempt {
         0..10 => std::thread::yield_now(),
-        _ => std::thread::sleep(Duration::from_micros(u64::from(attempt) * 10)),
+        _ => std::thread::sleep(Duration::from_micros(39 * u64::from(attempt - 9).pow(2))),
     }
 }
 
