@@ -78,3 +78,15 @@ select * from orders where o_orderkey=12345;
 
 -- max_by_idx
 select max(o_orderkey), min(o_orderkey), count(*) from orders;
+
+-- orders_per_customer
+select c_name, count(o_orderkey) n, sum(o_totalprice) s from customer left join orders on o_custkey = c_custkey group by c_custkey order by s desc, c_custkey limit 10;
+
+-- sales_per_part
+select p_name, count(*) n, sum(l_quantity) s from part join lineitem on l_partkey = p_partkey group by p_partkey order by s desc, p_partkey limit 10;
+
+-- supplier_averages
+select s_name, n_name, avg(l_quantity) a, count(*) n from supplier join nation on n_nationkey = s_nationkey join lineitem on l_suppkey = s_suppkey where l_shipdate > '1995-01-01' group by s_suppkey having count(*) > 300 order by a, s_name;
+
+-- largest_orders
+select o_orderkey, o_orderdate, sum(l_extendedprice) s from orders join lineitem on l_orderkey = o_orderkey group by o_orderkey order by s desc, o_orderkey limit 10;

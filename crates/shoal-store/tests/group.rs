@@ -346,8 +346,8 @@ fn nothing_is_told_before_its_sync() {
     assert_eq!(commit_one(&place.store, 2, 2).unwrap(), 3);
 }
 
-/// Nobody who reads a file with a log is told that the file is locked: whoever is in the way is about
-/// to go, though a busy machine may keep it from running for a while.
+/// Nobody who reads a file with a log is told that the file is locked: whoever is in the way is
+/// about to go, though a busy machine may keep the other from running for a while.
 #[test]
 fn readers_outwait_a_checkpoint_without_a_busy_timeout() {
     let place = Place::new(0);

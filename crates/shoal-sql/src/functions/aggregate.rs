@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use super::Arguments;
 use super::concat::Concat;
 use super::json::JsonGroup;
 use super::own::{AnyAggregate, AnyState};
+use super::{Arguments, ScalarFunction};
 use crate::Error;
 use crate::value::number::numeric_from_text;
 use crate::value::{Collation, TextNumber, Value, ValueRef, compare, to_real};
@@ -20,6 +20,9 @@ pub(crate) struct AggregateFunction {
 enum Kind {
     Count,
     Sum,
+    /// A sum whose overflow is a blob: the groups of a query within another one, which may drop the
+    /// group. [`AggregateFunction::deferred`] gives the function that tells of the overflow.
+    SumOfGroup,
     Total,
     Avg,
     Min,
@@ -64,6 +67,19 @@ pub(super) const FUNCTIONS: &[AggregateFunction] = &[
         Kind::Json { object: true, blob: true },
     ),
 ];
+
+static SUM_OF_GROUP: AggregateFunction =
+    AggregateFunction::new("sum of a group", Arguments::exactly(1), Kind::SumOfGroup);
+
+/// The sum of a group, or the error that the sum was kept from. The second argument is a column of
+/// the row joined with the group: without the row nobody asks.
+static SUM_OR_ERROR: ScalarFunction =
+    ScalarFunction::new("sum or error", Arguments::exactly(2), |arguments, _| {
+        match &arguments[0] {
+            Value::Blob(_) => Err(Error::runtime("integer overflow")),
+            sum => Ok(sum.clone()),
+        }
+    });
 
 impl AggregateFunction {
     const fn new(name: &'static str, arguments: Arguments, kind: Kind) -> AggregateFunction {
@@ -122,7 +138,25 @@ impl AggregateFunction {
 
     /// True where states of parts of the rows can be put together.
     pub(crate) fn merges(&self) -> bool {
-        matches!(self.kind, Kind::Count | Kind::Sum | Kind::Total | Kind::Avg) || self.picks_row()
+        use Kind::{Avg, Count, Sum, SumOfGroup, Total};
+        matches!(self.kind, Count | Sum | SumOfGroup | Total | Avg) || self.picks_row()
+    }
+
+    /// The same aggregate for groups that a query around may drop, and the function for the value
+    /// of a group kept; `None` for an aggregate that no group makes fail.
+    pub(crate) fn deferred(&self) -> Option<(&'static AggregateFunction, &'static ScalarFunction)> {
+        matches!(self.kind, Kind::Sum).then_some((&SUM_OF_GROUP, &SUM_OR_ERROR))
+    }
+
+    /// The aggregate of no rows, where it is not NULL; `None` for functions not known to be NULL or
+    /// a constant then.
+    pub(crate) fn of_nothing(&self) -> Option<Value> {
+        match self.kind {
+            Kind::Count => Some(Value::Int(0)),
+            Kind::Total => Some(Value::Real(0.0)),
+            Kind::Sum | Kind::Avg | Kind::Min | Kind::Max => Some(Value::Null),
+            _ => None,
+        }
     }
 
     /// True for `count`.
@@ -145,6 +179,7 @@ impl AggregateFunction {
         AggregateState(match &self.kind {
             Kind::Count => State::Count(0),
             Kind::Sum => State::Sum(Sum::default(), SumResult::Sum),
+            Kind::SumOfGroup => State::Sum(Sum::default(), SumResult::OfGroup),
             Kind::Total => State::Sum(Sum::default(), SumResult::Total),
             Kind::Avg => State::Sum(Sum::default(), SumResult::Avg),
             Kind::Min => State::Extreme { best: None, max: false, collation },
@@ -197,6 +232,8 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 enum SumResult {
     Sum,
+    /// A blob in place of an overflow.
+    OfGroup,
     Total,
     Avg,
 }
@@ -436,6 +473,9 @@ impl AggregateState {
         Ok(match &self.0 {
             State::Count(count) => Value::Int(*count),
             State::Sum(sum, SumResult::Sum) => sum.sum()?,
+            State::Sum(sum, SumResult::OfGroup) => {
+                sum.sum().unwrap_or_else(|_| Value::Blob(Vec::new()))
+            }
             State::Sum(sum, SumResult::Total) => Value::real(sum.total()),
             State::Sum(Sum { count: 0, .. }, SumResult::Avg) => Value::Null,
             State::Sum(sum, SumResult::Avg) => Value::real(sum.total() / sum.count as f64),

@@ -11,6 +11,7 @@ mod compile;
 pub(crate) mod correlate;
 mod cost;
 mod explain;
+mod groups_below;
 mod intersection;
 mod key_sets;
 mod keyed;
@@ -53,6 +54,7 @@ pub(crate) use again::{Learned, MadeAgain, Misjudged, WatchedStep};
 pub(crate) use code::{Code, Op, Predicate, Reg, Shape, When};
 pub(crate) use column_table::ColumnTable;
 pub(crate) use compile::Compiler;
+use groups_below::group_below;
 pub(crate) use lower::Asked;
 pub(crate) use lower_pages::are_rowids;
 pub(crate) use node::QueryPlan;
@@ -532,10 +534,11 @@ fn plan_with<'a>(
     txns: Option<Txns<'_>>,
     (forced, in_words, learned): (Forced, bool, Vec<Learned>),
 ) -> Result<Program, Error> {
-    let query = resolved(schema, &mut resolver, select)?;
+    let mut query = resolved(schema, &mut resolver, select)?;
     let mut compiler = Compiler::default();
     if let Some(txns) = txns {
         sample::sample(&query, txns);
+        group_below(&mut query, forced.groups_below);
         // A statement with writes may change rows kept by a run before.
         compiler.runs = 1.0;
     }

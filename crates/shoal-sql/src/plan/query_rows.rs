@@ -107,7 +107,7 @@ pub(super) fn found_rows(select: &Select) -> f64 {
 }
 
 /// The share of rows left by a condition, by a sample or guessed.
-fn share(condition: &Expr, sources: &[Source]) -> f64 {
+pub(super) fn share(condition: &Expr, sources: &[Source]) -> f64 {
     if let Some(share) = share_of_samples(condition, sources) {
         return share;
     }

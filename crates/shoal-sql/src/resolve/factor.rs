@@ -8,6 +8,7 @@
 
 use super::from::split_and;
 use super::tree::{Body, Expr, Query, Select, Source, SourceId, SourceKind};
+use crate::functions::Scalar;
 use crate::value::{ArithmeticOp, Value, arithmetic};
 
 /// Largest size of a condition to take apart.
@@ -114,10 +115,12 @@ fn of_source(parts: &[Vec<Expr>], source: SourceId) -> Option<Expr> {
     if is_whole { None } else { or_of(found.into_iter()) }
 }
 
-/// True where an expression neither raises an error nor runs a query, whatever its row holds.
+/// True where an expression neither raises an error nor runs a query, whatever its row holds, and
+/// has one value for a row within a statement.
 pub(crate) fn cannot_fail(expr: &Expr) -> bool {
     let own = match expr {
         // `LIKE` refuses nothing but a very long pattern, and a pattern here is a constant.
+        Expr::Call { function, .. } if never_fails(function) => true,
         Expr::Call { function, arguments, .. } => {
             function.name() == "like"
                 && function.deterministic
@@ -130,6 +133,30 @@ pub(crate) fn cannot_fail(expr: &Expr) -> bool {
     let mut safe = own;
     expr.parts(&mut |part| safe &= cannot_fail(part));
     safe
+}
+
+/// True for built-in functions with a value for any arguments, and the same one within a statement.
+pub(super) fn never_fails(function: &Scalar) -> bool {
+    const NAMES: [&str; 17] = [
+        "date",
+        "time",
+        "datetime",
+        "julianday",
+        "unixepoch",
+        "strftime",
+        "lower",
+        "upper",
+        "trim",
+        "ltrim",
+        "rtrim",
+        "length",
+        "substr",
+        "substring",
+        "round",
+        "typeof",
+        "nullif",
+    ];
+    !function.is_own() && NAMES.contains(&function.name())
 }
 
 fn reads_only(expr: &Expr, source: SourceId) -> bool {

@@ -10,6 +10,7 @@ pub(crate) mod factor;
 mod form;
 mod from;
 mod given;
+pub(crate) mod group_below;
 pub(crate) mod imply;
 mod indexed;
 pub(crate) mod leakproof;

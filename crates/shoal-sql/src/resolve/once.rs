@@ -5,8 +5,8 @@
 //! Taken are functions that never fail, of constants and parameters: a value nobody asks for must
 //! not end the statement.
 
+use super::factor::never_fails;
 use super::tree::{Expr, Query, Select};
-use crate::functions::Scalar;
 
 /// Values computed when a run begins.
 #[derive(Debug, Default)]
@@ -90,28 +90,4 @@ fn is_for_run(expr: &Expr) -> bool {
     let mut found = matches!(expr, Expr::Parameter(_) | Expr::CurrentTime(_) | Expr::Call { .. });
     expr.parts(&mut |part| found |= is_for_run(part));
     found
-}
-
-/// True for built-in functions with a value for any arguments.
-fn never_fails(function: &Scalar) -> bool {
-    const NAMES: [&str; 17] = [
-        "date",
-        "time",
-        "datetime",
-        "julianday",
-        "unixepoch",
-        "strftime",
-        "lower",
-        "upper",
-        "trim",
-        "ltrim",
-        "rtrim",
-        "length",
-        "substr",
-        "substring",
-        "round",
-        "typeof",
-        "nullif",
-    ];
-    !function.is_own() && NAMES.contains(&function.name())
 }

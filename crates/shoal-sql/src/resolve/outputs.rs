@@ -342,7 +342,7 @@ fn computed_late(query: Query, late: &[bool], free: &mut Free) -> Query {
 }
 
 /// A column for a query around alone.
-fn unnamed() -> OutputColumn {
+pub(super) fn unnamed() -> OutputColumn {
     OutputColumn {
         name: String::new(),
         inner_name: String::new(),

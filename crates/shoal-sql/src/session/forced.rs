@@ -57,11 +57,13 @@ pub enum ForcedChoice {
     MemoryBytes(u64),
     /// Most rows behind a step of a watched join: one more has the statement planned anew.
     PlansAgain(u64),
+    /// Whether groups are made below joins where they can be.
+    GroupsBelow(bool),
 }
 
 impl ForcedChoice {
     /// All choices, with the numbers tried by tests.
-    pub const ALL: [ForcedChoice; 15] = [
+    pub const ALL: [ForcedChoice; 17] = [
         ForcedChoice::Access(ForcedAccess::Scan),
         ForcedChoice::Access(ForcedAccess::Seek),
         ForcedChoice::Join(ForcedJoin::Lookup),
@@ -77,6 +79,8 @@ impl ForcedChoice {
         ForcedChoice::Threads(2),
         ForcedChoice::MemoryBytes(70_000),
         ForcedChoice::PlansAgain(3),
+        ForcedChoice::GroupsBelow(true),
+        ForcedChoice::GroupsBelow(false),
     ];
 }
 
@@ -98,6 +102,8 @@ pub struct Forced {
     pub memory_bytes: Option<u64>,
     /// Most rows behind a step of a watched join.
     pub plans_again: Option<u64>,
+    /// Whether groups are made below joins where they can be.
+    pub groups_below: Option<bool>,
 }
 
 impl FromIterator<ForcedChoice> for Forced {
@@ -119,6 +125,7 @@ impl Forced {
             ForcedChoice::Threads(threads) => self.threads = Some(threads),
             ForcedChoice::MemoryBytes(bytes) => self.memory_bytes = Some(bytes),
             ForcedChoice::PlansAgain(rows) => self.plans_again = Some(rows),
+            ForcedChoice::GroupsBelow(below) => self.groups_below = Some(below),
         }
         self
     }

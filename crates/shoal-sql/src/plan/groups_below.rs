@@ -1,0 +1,62 @@
+//! Whether groups are made below a join: where that saves lookups.
+
+use super::cost::distinct;
+use super::query_rows::share;
+use crate::resolve::group_below::{Candidate, group_below as rewrite};
+use crate::resolve::tree::{Body, Expr, Query, SourceKind};
+use crate::resolve::unnest::Free;
+
+/// Of fewer rows neither way takes long.
+const ROWS_MIN: f64 = 1000.0;
+/// A group has so many rows at least, on average.
+const PER_GROUP: f64 = 2.0;
+/// So many of the other tables' rows are left by their own conditions. Where fewer are, they find
+/// their rows of the grouped table.
+const LEFT_MIN: f64 = 0.5;
+
+/// Makes groups of a query below its joins where that pays, or as forced.
+pub(super) fn group_below(query: &mut Query, forced: Option<bool>) {
+    if forced == Some(false) || !has_groups(&query.body) {
+        return;
+    }
+    let mut free = Free::of(query);
+    rewrite(query, &mut free, &|candidate| forced == Some(true) || pays(candidate));
+}
+
+/// True where a select of a body, or of its `FROM`s, has groups of several tables' rows.
+fn has_groups(body: &Body) -> bool {
+    match body {
+        Body::Values(_) => false,
+        Body::Select(select) => {
+            let is_grouped = select.group_by.as_ref().is_some_and(|keys| !keys.is_empty());
+            is_grouped && select.sources.len() > 1
+                || select.sources.iter().any(|source| match &source.kind {
+                    SourceKind::Query(query) => has_groups(&query.body),
+                    _ => false,
+                })
+        }
+        Body::Compound { first, rest, .. } => {
+            has_groups(first) || rest.iter().any(|(_, body)| has_groups(body))
+        }
+        Body::Shared(shared) => has_groups(&shared.query.body),
+        Body::Recursive(recursion) => has_groups(&recursion.first),
+    }
+}
+
+fn pays(candidate: &Candidate<'_>) -> bool {
+    let sources = &candidate.select.sources;
+    let left = |conditions: &[&Expr]| -> f64 {
+        conditions.iter().map(|condition| share(condition, sources)).product()
+    };
+    let count = |kind: &SourceKind| match kind {
+        SourceKind::Table(table) => table.row_count(),
+        _ => None,
+    };
+    let (Some(all), Some(others)) = (count(&candidate.grouped.kind), count(&candidate.other.kind))
+    else {
+        return false;
+    };
+    let rows = all * left(&candidate.of_grouped);
+    let groups = distinct(candidate.key, sources).unwrap_or(others).min(others.max(1.0));
+    rows >= ROWS_MIN && rows >= PER_GROUP * groups && left(&candidate.of_others) >= LEFT_MIN
+}
