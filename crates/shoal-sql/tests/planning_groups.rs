@@ -28,6 +28,7 @@ const SHOP: &str = "
         when i % 23 = 0 then 2.5 else i * 31 % 230 end, case when i % 11 = 0 then null else i % 90 end,
         case i % 4 when 0 then null else 'n' || (i % 8) end, i * 0.25 from i;
     insert into tag select 'T' || id, 'red' || (id % 3), id from customer where id < 40;
+    insert into tag values (null, 'blue', 90), (null, 'green', 91);
     insert into tagged select case id % 2 when 0 then 't' else 'T' end || (id % 50), id from orders;
     insert into tagged_alike select * from tagged;
     insert into stock select 'T' || id, id * 3 from customer;
@@ -80,6 +81,15 @@ fn groups_of_one_row_of_the_other_table_are_made_below_the_join() {
                 from customer c join orders o on o.customer = c.id group by c.id order by c.id",
             "select c.id, count(*) from customer c join orders o on o.customer = c.id
                 where c.kind in (select kind from customer where id < 3) group by c.id order by c.id",
+            // Queries within expressions.
+            "select name from customer where id in (select c.id from customer c join orders o
+                on o.customer = c.id group by c.id having count(*) > 12) order by id",
+            "select id, (select max(n) from (select c.id, count(*) n from customer c join orders o
+                on o.customer = c.id group by c.id)) from customer where id < 4 order by id",
+            "select (select c.id from customer c join orders o on o.customer = c.id group by c.id
+                order by sum(price) desc, c.id) as best",
+            "with n as (select c.id, count(*) k from customer c join orders o on o.customer = c.id
+                group by c.id) select a.id, b.k from n a join n b on a.id = b.id + 1 order by a.id",
             // More tables, each with one row for a customer at most.
             "select c.id, s.amount, t.colour, sum(round(o.weight, 1)), max(length(note))
                 from orders o join customer c on o.customer = c.id join stock s on s.code = 'T' || c.kind
@@ -144,6 +154,9 @@ fn groups_of_anything_else_stay_above_the_join() {
                 left join orders o on o.customer = d.id group by d.id order by d.id",
             "select c.id, d.name, count(*) from customer c left join orders o on o.customer = c.id
                 left join customer d on d.id = o.price group by c.id order by c.id",
+            // Rows with NULL in a unique column are one group.
+            "select t.name, count(*), count(a.what) from tag t left join tagged_alike a on a.tag = t.name
+                group by t.name order by 1",
             // A second condition on both, a group of rows without a match, a computed NULL.
             "select c.id, count(*) from customer c join orders o on o.customer = c.id and o.price > c.kind
                 group by c.id order by c.id",
@@ -158,6 +171,10 @@ fn groups_of_anything_else_stay_above_the_join() {
                 group by c.id order by c.id",
             "select c.id, count(*) from customer c join orders o on o.customer = c.id group by c.id
                 order by c.id limit 3",
+            "select (select c.id from customer c join orders o on o.customer = c.id group by c.id
+                order by c.id) as one",
+            "select id from customer d where 3 < (select count(*) from customer c join orders o
+                on o.customer = c.id where c.kind = d.kind group by c.id order by count(*)) order by id",
             "select c.id, count(*) from customer c cross join orders o on o.customer = c.id
                 group by c.id order by c.id",
             "select c.id, group_concat(o.id, ',' order by o.id) from customer c join orders o on o.customer = c.id

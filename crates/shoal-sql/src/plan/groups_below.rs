@@ -3,7 +3,7 @@
 use super::cost::distinct;
 use super::query_rows::share;
 use crate::resolve::group_below::{Candidate, group_below as rewrite};
-use crate::resolve::tree::{Body, Expr, Query, SourceKind};
+use crate::resolve::tree::{Expr, Query, SourceKind};
 use crate::resolve::unnest::Free;
 
 /// Of fewer rows neither way takes long.
@@ -16,31 +16,21 @@ const LEFT_MIN: f64 = 0.5;
 
 /// Makes groups of a query below its joins where that pays, or as forced.
 pub(super) fn group_below(query: &mut Query, forced: Option<bool>) {
-    if forced == Some(false) || !has_groups(&query.body) {
+    if forced == Some(false) || !has_groups(query) {
         return;
     }
     let mut free = Free::of(query);
     rewrite(query, &mut free, &|candidate| forced == Some(true) || pays(candidate));
 }
 
-/// True where a select of a body, or of its `FROM`s, has groups of several tables' rows.
-fn has_groups(body: &Body) -> bool {
-    match body {
-        Body::Values(_) => false,
-        Body::Select(select) => {
-            let is_grouped = select.group_by.as_ref().is_some_and(|keys| !keys.is_empty());
-            is_grouped && select.sources.len() > 1
-                || select.sources.iter().any(|source| match &source.kind {
-                    SourceKind::Query(query) => has_groups(&query.body),
-                    _ => false,
-                })
-        }
-        Body::Compound { first, rest, .. } => {
-            has_groups(first) || rest.iter().any(|(_, body)| has_groups(body))
-        }
-        Body::Shared(shared) => has_groups(&shared.query.body),
-        Body::Recursive(recursion) => has_groups(&recursion.first),
-    }
+/// True where a select has groups of several tables' rows.
+fn has_groups(query: &Query) -> bool {
+    let mut found = false;
+    query.each_select(&mut |select| {
+        let is_grouped = select.group_by.as_ref().is_some_and(|keys| !keys.is_empty());
+        found |= is_grouped && select.sources.len() > 1;
+    });
+    found
 }
 
 fn pays(candidate: &Candidate<'_>) -> bool {

@@ -48,14 +48,31 @@ struct GroupJoin {
     is_left: bool,
 }
 
-/// Makes groups of a query, and of all queries in its `FROM`s, below joins, wherever `pays` says
-/// so.
+/// Makes groups of a query, and of all queries in it, below joins, wherever `pays` says so.
 pub(crate) fn group_below(
     query: &mut Query,
     free: &mut Free,
     pays: &dyn Fn(&Candidate<'_>) -> bool,
 ) {
-    let is_limited = query.limit.is_some() || query.offset.is_some();
+    of_query(query, free, pays, false);
+    query.walk_mut(&mut |expr| match expr {
+        Expr::InQuery { query, .. } | Expr::RowInQuery { query, .. } => {
+            of_query(query, free, pays, false);
+        }
+        Expr::Scalar(query) | Expr::ScalarColumn(query, _) => of_query(query, free, pays, true),
+        _ => {}
+    });
+}
+
+/// The same, but for queries within expressions. `takes_first` tells of a query whose first row
+/// alone is asked for.
+fn of_query(
+    query: &mut Query,
+    free: &mut Free,
+    pays: &dyn Fn(&Candidate<'_>) -> bool,
+    takes_first: bool,
+) {
+    let is_limited = takes_first || query.limit.is_some() || query.offset.is_some();
     let Query { body, order_by, correlated, .. } = query;
     if let (Body::Select(select), false) = (&mut *body, *correlated) {
         // In the order of anything but an aggregate the first groups may be all that is read.
@@ -74,7 +91,7 @@ fn in_body(body: &mut Body, free: &mut Free, pays: &dyn Fn(&Candidate<'_>) -> bo
         Body::Select(select) => {
             for source in &mut select.sources {
                 if let SourceKind::Query(query) = &mut source.kind {
-                    group_below(query, free, pays);
+                    of_query(query, free, pays, false);
                 }
             }
         }
@@ -82,7 +99,7 @@ fn in_body(body: &mut Body, free: &mut Free, pays: &dyn Fn(&Candidate<'_>) -> bo
             in_body(first, free, pays);
             rest.iter_mut().for_each(|(_, body)| in_body(body, free, pays));
         }
-        Body::Shared(shared) => group_below(&mut shared.query, free, pays),
+        Body::Shared(shared) => of_query(&mut shared.query, free, pays, false),
         Body::Recursive(recursion) => in_body(&mut recursion.first, free, pays),
     }
 }
@@ -137,6 +154,10 @@ impl<'q> Candidate<'q> {
             .flat_map(|condition| others().filter_map(|other| equality(condition, grouped, other)));
         let (rule, key, other, unique) = equalities
             .find(|(_, _, other, _)| !other.keeps_left() && has_one_row(select, grouped, other))?;
+        // Rows with NULL in a unique column are one group.
+        if is_left && !is_never_null(other, unique) {
+            return None;
+        }
         // Any other condition on both finds all values of a group alike.
         let is_of_key = |it: &&Expr| match it {
             Expr::Compare(own, left, right) => {
@@ -377,6 +398,14 @@ fn affinity(table: &Table, column: usize) -> Option<Affinity> {
         ROWID => Some(Affinity::Integer),
         column => Some(table.columns.get(column)?.affinity),
     }
+}
+
+fn is_never_null(source: &Source, column: usize) -> bool {
+    plain_table(source).is_some_and(|table| {
+        column == ROWID
+            || table.columns.get(column).is_some_and(|it| it.not_null)
+            || table.without_rowid && table.primary_key.iter().any(|part| part.column == column)
+    })
 }
 
 /// True where no two rows of a table have equal values of a column, NULL left out.
