@@ -4,13 +4,15 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
-use shoal::{Access, ChangeHash, Event, Topics};
+use shoal::{Access, ChangeHash, Database, Event, Topics};
 use shoal_sql::Value;
 
 use crate::args::WatchArgs;
 use crate::failure::Failure;
-use crate::{open, out};
+use crate::{keys, open, out};
 
+/// How long a watcher tries to begin while others write.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// The longest wait between two looks at the clock.
 const TURN: Duration = Duration::from_secs(3600);
 
@@ -18,7 +20,6 @@ pub(crate) fn run(args: &WatchArgs) -> Result<(), Failure> {
     if !open::exists(&args.file)? {
         return Err(Failure::at(args.file.display(), "no such file"));
     }
-    let mut database = open::database(&args.file, Access::ReadOnly)?;
     let about = |error: shoal::Error| open::about(&args.file, &error);
     let mut topics = args.documents.iter().fold(Topics::default(), Topics::document);
     topics = args.tables.iter().fold(topics, Topics::table);
@@ -26,7 +27,18 @@ pub(crate) fn run(args: &WatchArgs) -> Result<(), Failure> {
     if args.documents.is_empty() && args.tables.is_empty() && args.queries.is_empty() {
         topics = topics.all_documents();
     }
-    let mut watch = database.watch(topics).map_err(about)?;
+    let start = Instant::now();
+    let (mut database, mut watch) = loop {
+        let opened = Database::open(keys::environment(), &args.file, Access::ReadOnly);
+        let begun = opened.and_then(|mut database| {
+            let watch = database.watch(topics.clone())?;
+            Ok((database, watch))
+        });
+        match begun {
+            Err(error) if error.is_busy() && start.elapsed() < PATIENCE => {}
+            begun => break begun.map_err(about)?,
+        }
+    };
     let start = Instant::now();
     let mut printed = 0;
     loop {

@@ -1,6 +1,6 @@
 //! `shoal mine`: a process against the test pool and the test node.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -31,6 +31,14 @@ fn start(dir: &Path, args: &[&str]) -> Child {
 fn interrupt(child: &Child) {
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(sent.success());
+}
+
+/// True where this process began with interrupts ignored, as background jobs of scripts do: its
+/// children ignore them, too, until they ask for them.
+fn interrupts_are_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|it| u64::from_str_radix(it.trim(), 16).ok()).is_some_and(|it| it & 2 != 0)
 }
 
 /// Waits for the end; gives the exit code, or `None` after a signal.
@@ -100,6 +108,12 @@ fn node_has_block(node: &TestNode) -> bool {
 /// counts tried out.
 #[test]
 fn an_interrupt_at_any_moment_leaves_nothing_behind() {
+    if interrupts_are_ignored() {
+        // Past the capture of what passing tests print.
+        let told = "mine: not every moment: interrupts are ignored here before the miner asks\n";
+        std::io::stderr().write_all(told.as_bytes()).unwrap();
+        return;
+    }
     let pool = pool();
     let (url, address) = (pool.url(), sample(1, Network::Main));
     let args =

@@ -23,6 +23,10 @@ enum Kind {
     /// A sum whose overflow is a blob: the groups of a query within another one, which may drop the
     /// group. [`AggregateFunction::deferred`] gives the function that tells of the overflow.
     SumOfGroup,
+    /// The sum of a part of a group, as bytes.
+    SumOfPart,
+    /// What a group makes of the sums of its parts.
+    OfParts(SumResult),
     Total,
     Avg,
     Min,
@@ -67,6 +71,18 @@ pub(super) const FUNCTIONS: &[AggregateFunction] = &[
         Kind::Json { object: true, blob: true },
     ),
 ];
+
+static SUM_OF_PART: AggregateFunction =
+    AggregateFunction::new("sum of a part", Arguments::exactly(1), Kind::SumOfPart);
+static SUM_OF_PARTS: AggregateFunction =
+    AggregateFunction::new("sum of parts", Arguments::exactly(1), Kind::OfParts(SumResult::Sum));
+static TOTAL_OF_PARTS: AggregateFunction = AggregateFunction::new(
+    "total of parts",
+    Arguments::exactly(1),
+    Kind::OfParts(SumResult::Total),
+);
+static AVG_OF_PARTS: AggregateFunction =
+    AggregateFunction::new("avg of parts", Arguments::exactly(1), Kind::OfParts(SumResult::Avg));
 
 static SUM_OF_GROUP: AggregateFunction =
     AggregateFunction::new("sum of a group", Arguments::exactly(1), Kind::SumOfGroup);
@@ -138,14 +154,29 @@ impl AggregateFunction {
 
     /// True where states of parts of the rows can be put together.
     pub(crate) fn merges(&self) -> bool {
-        use Kind::{Avg, Count, Sum, SumOfGroup, Total};
-        matches!(self.kind, Count | Sum | SumOfGroup | Total | Avg) || self.picks_row()
+        use Kind::{Avg, Count, Sum, SumOfGroup, SumOfPart, Total};
+        matches!(self.kind, Count | Sum | SumOfGroup | SumOfPart | Total | Avg) || self.picks_row()
     }
 
     /// The same aggregate for groups that a query around may drop, and the function for the value
     /// of a group kept; `None` for an aggregate that no group makes fail.
     pub(crate) fn deferred(&self) -> Option<(&'static AggregateFunction, &'static ScalarFunction)> {
         matches!(self.kind, Kind::Sum).then_some((&SUM_OF_GROUP, &SUM_OR_ERROR))
+    }
+
+    /// The aggregate for a part of a group's rows, and the aggregate of these values for the whole
+    /// group; `None` where parts can't be put together. Sums of reals are as those of
+    /// [`AggregateState::merge`].
+    pub(crate) fn in_parts(&self) -> Option<[&'static AggregateFunction; 2]> {
+        let known = |name: &str| FUNCTIONS.iter().find(|it| it.name == name);
+        match self.kind {
+            Kind::Count => Some([known("count")?, known("sum")?]),
+            Kind::Min | Kind::Max => Some([known(self.name)?; 2]),
+            Kind::Sum => Some([&SUM_OF_PART, &SUM_OF_PARTS]),
+            Kind::Total => Some([&SUM_OF_PART, &TOTAL_OF_PARTS]),
+            Kind::Avg => Some([&SUM_OF_PART, &AVG_OF_PARTS]),
+            _ => None,
+        }
     }
 
     /// The aggregate of no rows, where it is not NULL; `None` for functions not known to be NULL or
@@ -180,6 +211,8 @@ impl AggregateFunction {
             Kind::Count => State::Count(0),
             Kind::Sum => State::Sum(Sum::default(), SumResult::Sum),
             Kind::SumOfGroup => State::Sum(Sum::default(), SumResult::OfGroup),
+            Kind::SumOfPart => State::Sum(Sum::default(), SumResult::OfPart),
+            Kind::OfParts(result) => State::Parts(Sum::default(), *result),
             Kind::Total => State::Sum(Sum::default(), SumResult::Total),
             Kind::Avg => State::Sum(Sum::default(), SumResult::Avg),
             Kind::Min => State::Extreme { best: None, max: false, collation },
@@ -221,7 +254,13 @@ pub(crate) trait ForEach<'v> {
 enum State {
     Count(i64),
     Sum(Sum, SumResult),
-    Extreme { best: Option<Value>, max: bool, collation: Collation },
+    /// The sum of sums given as bytes.
+    Parts(Sum, SumResult),
+    Extreme {
+        best: Option<Value>,
+        max: bool,
+        collation: Collation,
+    },
     // Few aggregates are one of these, and every group has a state.
     Concat(Box<Concat>),
     Json(Box<JsonGroup>),
@@ -234,6 +273,8 @@ enum SumResult {
     Sum,
     /// A blob in place of an overflow.
     OfGroup,
+    /// The bytes of the sum.
+    OfPart,
     Total,
     Avg,
 }
@@ -255,6 +296,11 @@ impl AggregateState {
                 }
             }
             State::Sum(sum, _) => sum.step(value.unwrap_or(&Value::Null)),
+            State::Parts(sum, _) => {
+                if let Some(Value::Blob(bytes)) = value {
+                    sum.join(&Sum::of_bytes(bytes));
+                }
+            }
             State::Extreme { best, max, collation } => {
                 let Some(value) = value.filter(|value| !value.is_null()) else {
                     return Ok(best.is_none());
@@ -290,7 +336,7 @@ impl AggregateState {
             State::Sum(sum, _) => sum.undo(value.unwrap_or(&Value::Null)),
             State::Concat(joined) => joined.undo(arguments),
             State::Own(state) => state.undo(arguments),
-            State::Extreme { .. } | State::Json(_) => {}
+            State::Parts(..) | State::Extreme { .. } | State::Json(_) => {}
         }
     }
 
@@ -396,7 +442,7 @@ impl AggregateState {
             State::Concat(joined) => joined.step(first, Some(second)),
             State::Json(group) => group.step(first, Some(second)),
             State::Own(state) => state.step(&[first.into(), second.into()]),
-            State::Count(_) | State::Sum(..) | State::Extreme { .. } => {
+            State::Count(_) | State::Sum(..) | State::Parts(..) | State::Extreme { .. } => {
                 self.step_borrowed(Some(first)).map(drop)
             }
         }
@@ -472,13 +518,14 @@ impl AggregateState {
     pub(crate) fn finish(&self) -> Result<Value, Error> {
         Ok(match &self.0 {
             State::Count(count) => Value::Int(*count),
-            State::Sum(sum, SumResult::Sum) => sum.sum()?,
-            State::Sum(sum, SumResult::OfGroup) => {
-                sum.sum().unwrap_or_else(|_| Value::Blob(Vec::new()))
-            }
-            State::Sum(sum, SumResult::Total) => Value::real(sum.total()),
-            State::Sum(Sum { count: 0, .. }, SumResult::Avg) => Value::Null,
-            State::Sum(sum, SumResult::Avg) => Value::real(sum.total() / sum.count as f64),
+            State::Sum(sum, result) | State::Parts(sum, result) => match result {
+                SumResult::Sum => sum.sum()?,
+                SumResult::OfGroup => sum.sum().unwrap_or_else(|_| Value::Blob(Vec::new())),
+                SumResult::OfPart => Value::Blob(sum.bytes()),
+                SumResult::Total => Value::real(sum.total()),
+                SumResult::Avg if sum.count == 0 => Value::Null,
+                SumResult::Avg => Value::real(sum.total() / sum.count as f64),
+            },
             State::Extreme { best, .. } => best.clone().unwrap_or_default(),
             State::Concat(joined) => joined.finish(),
             State::Json(group) => group.clone().take()?,
@@ -498,6 +545,7 @@ impl AggregateState {
     /// The value, where it is a number, or NULL, and known without work.
     pub(crate) fn number(&self) -> Option<Value> {
         let value = match &self.0 {
+            State::Sum(_, SumResult::OfPart) => return None,
             State::Count(_) | State::Sum(..) => self.finish().ok()?,
             State::Extreme { best: Some(best @ (Value::Int(_) | Value::Real(_))), .. } => {
                 best.clone()
@@ -632,6 +680,65 @@ impl Sum {
         sum.count += (ended - from) as i64;
         *self = sum;
         ended
+    }
+
+    /// Takes the numbers of another sum, in any order: only a total past the end of integers
+    /// overflows.
+    fn join(&mut self, other: &Sum) {
+        if !self.approximate
+            && !other.approximate
+            && let Some(int) = self.int.checked_add(other.int)
+        {
+            self.int = int;
+            self.count += other.count;
+            return;
+        }
+        // Integers that are too many are no error among reals.
+        let of_integers = |sum: &Sum| !sum.approximate || sum.overflown || sum.count == 0;
+        let overflown = of_integers(self) && of_integers(other);
+        for (sum, is_own) in [(*self, true), (*other, false)] {
+            match (sum.approximate, is_own) {
+                (true, true) => {}
+                (false, true) => {
+                    let (large, small) = split(sum.int);
+                    (self.real, self.error) = (large, small.unwrap_or(0.0));
+                }
+                (true, false) => {
+                    self.add(sum.real);
+                    self.error += sum.error;
+                }
+                (false, false) => self.add_int(sum.int),
+            }
+        }
+        (self.approximate, self.overflown) = (true, overflown);
+        self.count += other.count;
+    }
+
+    /// The sum as bytes, for [`Sum::of_bytes`].
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(34);
+        bytes.extend(self.count.to_le_bytes());
+        bytes.extend(self.int.to_le_bytes());
+        bytes.extend(self.real.to_le_bytes());
+        bytes.extend(self.error.to_le_bytes());
+        bytes.extend([u8::from(self.approximate), u8::from(self.overflown)]);
+        bytes
+    }
+
+    fn of_bytes(bytes: &[u8]) -> Sum {
+        let invariant = "a part's sum is given as its bytes";
+        let (words, flags) = bytes.as_chunks::<8>();
+        let [count, int, real, error] = *words else { panic!("{invariant}") };
+        let [approximate, overflown] = *flags else { panic!("{invariant}") };
+        Sum {
+            count: i64::from_le_bytes(count),
+            int: i64::from_le_bytes(int),
+            peak: 0,
+            real: f64::from_le_bytes(real),
+            error: f64::from_le_bytes(error),
+            approximate: approximate == 1,
+            overflown: overflown == 1,
+        }
     }
 
     /// Takes the numbers of another sum; false, with nothing changed, where an overflow cannot be

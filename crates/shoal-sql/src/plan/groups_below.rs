@@ -8,8 +8,10 @@ use crate::resolve::unnest::Free;
 
 /// Of fewer rows neither way takes long.
 const ROWS_MIN: f64 = 1000.0;
-/// A group has so many rows at least, on average.
+/// A group has so many rows at least, on average; and a part of one, where groups are made in two
+/// steps.
 const PER_GROUP: f64 = 2.0;
+const PER_PART: f64 = 8.0;
 /// So many of the other tables' rows are left by their own conditions. Where fewer are, they find
 /// their rows of the grouped table.
 const LEFT_MIN: f64 = 0.5;
@@ -42,11 +44,14 @@ fn pays(candidate: &Candidate<'_>) -> bool {
         SourceKind::Table(table) => table.row_count(),
         _ => None,
     };
-    let (Some(all), Some(others)) = (count(&candidate.grouped.kind), count(&candidate.other.kind))
-    else {
-        return false;
-    };
+    let Some(all) = count(&candidate.grouped.kind) else { return false };
     let rows = all * left(&candidate.of_grouped);
-    let groups = distinct(candidate.key, sources).unwrap_or(others).min(others.max(1.0));
-    rows >= ROWS_MIN && rows >= PER_GROUP * groups && left(&candidate.of_others) >= LEFT_MIN
+    let others = candidate.other.and_then(|other| count(&other.kind));
+    let groups = match (distinct(candidate.key, sources), others) {
+        (Some(values), Some(others)) => values.min(others),
+        (Some(groups), None) | (None, Some(groups)) => groups,
+        (None, None) => return false,
+    };
+    let per_group = if candidate.other.is_some() { PER_GROUP } else { PER_PART };
+    rows >= ROWS_MIN && rows >= per_group * groups && left(&candidate.of_others) >= LEFT_MIN
 }

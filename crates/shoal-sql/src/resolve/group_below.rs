@@ -5,6 +5,10 @@
 //!
 //! With `d LEFT JOIN f` the rows of `d` without a group stay, with the aggregates of no rows.
 //!
+//! Any other groups, of `GROUP BY d.city`, are made in two steps: rows of `f` with one `k` are a
+//! part of a group, and the parts are put together above the join. A part is joined with as many
+//! rows as each of its rows would be.
+//!
 //! Rows of `f` without a row of `d` are grouped, too. So only what can't fail is asked of rows of
 //! `f`, and a sum that overflows fails above the join alone.
 
@@ -26,9 +30,10 @@ const TABLES_MAX: usize = 8;
 /// A select whose groups may be made below its join.
 pub(crate) struct Candidate<'q> {
     pub(crate) select: &'q Select,
-    /// The table whose rows are grouped, and the table with a row for each group.
+    /// The table whose rows are grouped.
     pub(crate) grouped: &'q Source,
-    pub(crate) other: &'q Source,
+    /// The table with a row for each group; `None` where groups are made in two steps.
+    pub(crate) other: Option<&'q Source>,
     /// The grouped table's column of the join.
     pub(crate) key: &'q Expr,
     /// Conditions on the grouped table alone, and on one of the other tables alone.
@@ -43,7 +48,8 @@ struct GroupJoin {
     place: usize,
     rule: Comparison,
     key: Expr,
-    unique: (SourceId, usize),
+    /// The unique column of the table with a row for each group.
+    unique: Option<(SourceId, usize)>,
     /// True where rows without a group stay.
     is_left: bool,
 }
@@ -77,8 +83,8 @@ fn of_query(
     if let (Body::Select(select), false) = (&mut *body, *correlated) {
         // In the order of anything but an aggregate the first groups may be all that is read.
         let reads_all = !is_limited || begins_with_aggregate(select, order_by);
-        let candidate = Candidate::of(select, order_by).filter(|_| reads_all);
-        if let Some(join) = candidate.filter(pays).map(|found| found.join) {
+        let candidate = Candidate::of(select, order_by, pays).filter(|_| reads_all);
+        if let Some(join) = candidate.map(|found| found.join) {
             rewrite(select, order_by, free, join);
         }
     }
@@ -117,7 +123,11 @@ fn begins_with_aggregate(select: &Select, order_by: &[OrderKey]) -> bool {
 }
 
 impl<'q> Candidate<'q> {
-    fn of(select: &'q Select, order_by: &'q [OrderKey]) -> Option<Candidate<'q>> {
+    fn of(
+        select: &'q Select,
+        order_by: &[OrderKey],
+        pays: &dyn Fn(&Candidate<'_>) -> bool,
+    ) -> Option<Candidate<'q>> {
         let keys = select.group_by.as_ref()?;
         let is_plain = select.window_calls.is_empty() && select.distinct.is_none();
         let is_joined = (2..=TABLES_MAX).contains(&select.sources.len())
@@ -126,7 +136,7 @@ impl<'q> Candidate<'q> {
             return None;
         }
         let mut places = 0..select.sources.len();
-        places.find_map(|place| Candidate::of_place(select, order_by, place))
+        places.find_map(|place| Candidate::of_place(select, order_by, place).filter(pays))
     }
 
     /// The candidate with the source at `place` grouped.
@@ -149,67 +159,89 @@ impl<'q> Candidate<'q> {
         if others().flat_map(Source::on).any(|condition| reads(condition, grouped.id)) {
             return None;
         }
-        let mut equalities = joining
-            .iter()
-            .flat_map(|condition| others().filter_map(|other| equality(condition, grouped, other)));
-        let (rule, key, other, unique) = equalities
-            .find(|(_, _, other, _)| !other.keeps_left() && has_one_row(select, grouped, other))?;
-        // Rows with NULL in a unique column are one group.
-        if is_left && !is_never_null(other, unique) {
-            return None;
-        }
-        // Any other condition on both finds all values of a group alike.
-        let is_of_key = |it: &&Expr| match it {
-            Expr::Compare(own, left, right) => {
-                (left.is_same(key) && !reads(right, grouped.id)
-                    || right.is_same(key) && !reads(left, grouped.id))
-                    && *own == rule
-            }
-            _ => false,
+        let (rule, key) = joining.iter().find_map(|it| compared(it, grouped))?;
+        // Every condition on both tables finds all values of a group alike.
+        let is_of_key = |it: &&Expr| {
+            compared(it, grouped).is_some_and(|(own, other)| own == rule && other.is_same(key))
         };
         if !joining.iter().all(is_of_key) {
             return None;
         }
         of_others.retain(|it| others().filter(|source| reads(it, source.id)).count() == 1);
-        let unique = (other.id, unique);
-        let join = GroupJoin { place, rule, key: key.clone(), unique, is_left };
-        let candidate = Candidate { select, grouped, other, key, of_grouped, of_others, join };
-        candidate.fits(order_by).then_some(candidate)
+        let join = GroupJoin { place, rule, key: key.clone(), unique: None, is_left };
+        let other = None;
+        let mut found = Candidate { select, grouped, other, key, of_grouped, of_others, join };
+        let mut unique = joining
+            .iter()
+            .flat_map(|condition| others().filter_map(|other| equality(condition, grouped, other)));
+        // Rows with NULL in a unique column are one group.
+        let unique = unique.find(|(other, unique)| {
+            !other.keeps_left()
+                && has_one_row(select, grouped, other)
+                && (!is_left || is_never_null(other, *unique))
+        });
+        if let Some((other, unique)) = unique {
+            (found.other, found.join.unique) = (Some(other), Some((other.id, unique)));
+            if found.has_whole_groups(order_by) {
+                return Some(found);
+            }
+            (found.other, found.join.unique) = (None, None);
+        }
+        found.has_parts_of_groups(order_by).then_some(found)
     }
 
     /// True where groups and what is read of them are those of the key.
-    fn fits(&self, order_by: &[OrderKey]) -> bool {
+    fn has_whole_groups(&self, order_by: &[OrderKey]) -> bool {
         let Candidate { select, grouped, join, .. } = self;
-        let is_unique = |expr: &Expr| matches!(expr, Expr::Column { source, column } if (*source, *column) == join.unique);
+        let is_unique = |expr: &Expr| match expr {
+            Expr::Column { source, column } => Some((*source, *column)) == join.unique,
+            _ => false,
+        };
         let is_key = |expr: &Expr| !join.is_left && expr.is_same(self.key);
         let mut is_told = false;
         for (key, collation) in select.group_by.iter().flatten() {
             let tells = is_unique(key) || is_key(key);
             is_told |=
                 tells && (*collation == Collation::Binary || *collation == join.rule.collation);
-            let is_of_other =
-                !reads(key, grouped.id) && key.is_deterministic() && !key.runs_query();
-            if !tells && !is_of_other {
+            if !tells && (reads(key, grouped.id) || !is_steady(key)) {
                 return false;
             }
         }
         // A column of the grouped table other than the key would be of any row of the group.
         let mut is_known = true;
-        let mut look = |expr: &Expr| {
+        self.each_read(order_by, &mut |expr| {
             expr.walk(&mut |part| {
                 is_known &= match part {
                     Expr::Column { source, .. } if *source == grouped.id => part.is_same(self.key),
                     _ => true,
                 };
             });
-        };
-        select.outputs.iter().chain(&select.having).for_each(&mut look);
+        });
+        is_told && is_known && select.aggregates.iter().all(|it| self.takes(it))
+    }
+
+    /// True where each row of a part belongs to the same group, parts are put together, and nothing
+    /// is read but the keys of groups and aggregates.
+    fn has_parts_of_groups(&self, order_by: &[OrderKey]) -> bool {
+        let Candidate { select, grouped, .. } = self;
+        let keys = || select.group_by.iter().flatten().map(|(key, _)| key);
+        if !keys().all(|it| is_steady(it) && (it.is_same(self.key) || !reads(it, grouped.id))) {
+            return false;
+        }
+        let mut is_known = true;
+        self.each_read(order_by, &mut |expr| is_known &= is_of_groups(expr, &keys));
+        let joins = |it: &Aggregate| !it.distinct && it.function.in_parts().is_some();
+        is_known && select.aggregates.iter().all(|it| self.takes(it) && joins(it))
+    }
+
+    /// Calls `see` for every expression over the groups.
+    fn each_read(&self, order_by: &[OrderKey], see: &mut dyn FnMut(&Expr)) {
+        self.select.outputs.iter().chain(&self.select.having).for_each(&mut *see);
         for key in order_by {
             if let Key::Expr(expr) = &key.key {
-                look(expr);
+                see(expr);
             }
         }
-        is_told && is_known && select.aggregates.iter().all(|it| self.takes(it))
     }
 
     /// True for an aggregate of the grouped table's rows alone.
@@ -230,11 +262,10 @@ impl<'q> Candidate<'q> {
 }
 
 fn rewrite(select: &mut Select, order_by: &mut [OrderKey], free: &mut Free, join: GroupJoin) {
-    let GroupJoin { place, rule, key, unique: (other, own), is_left } = join;
+    let GroupJoin { place, rule, key, unique, is_left } = join;
     let (inner, groups) = (free.select, free.source);
     (free.select, free.source) = (inner + 1, groups + 1);
     let column = |column| Expr::Column { source: groups, column };
-    let of_other = || Expr::Column { source: other, column: own };
     let mut grouped = std::mem::replace(
         &mut select.sources[place],
         Source::new(groups, SourceKind::Taken(0), "groups".to_owned()),
@@ -254,25 +285,43 @@ fn rewrite(select: &mut Select, order_by: &mut [OrderKey], free: &mut Free, join
     let mut results = Vec::with_capacity(aggregates.len());
     for (number, aggregate) in aggregates.iter_mut().enumerate() {
         let mut result = column(number + 1);
-        if let Some((deferred, checked)) = aggregate.function.deferred() {
-            aggregate.function = Aggregation::BuiltIn(deferred);
-            result = Expr::Call {
-                function: Scalar::BuiltIn(checked),
-                arguments: vec![result, of_other()],
-                collation: Collation::Binary,
-                json: 0,
-            };
-        }
-        if is_left {
-            let of_nothing = match aggregate.function.of_nothing() {
-                // A row of NULLs is a row.
-                Some(_) if aggregate.arguments.is_empty() => Value::Int(1),
-                Some(value) => value,
-                None => Value::Null,
-            };
-            if of_nothing != Value::Null {
-                result = Expr::Coalesce(vec![result, Expr::Const(of_nothing)]);
+        let is_count = aggregate.function.counts();
+        let of_nothing = match aggregate.function.of_nothing() {
+            // A row of NULLs is a row.
+            Some(_) if aggregate.arguments.is_empty() => Value::Int(1),
+            // Only a count has a value for a part.
+            Some(value) if is_count || unique.is_some() => value,
+            _ => Value::Null,
+        };
+        match unique {
+            Some((source, column)) => {
+                if let Some((deferred, checked)) = aggregate.function.deferred() {
+                    aggregate.function = Aggregation::BuiltIn(deferred);
+                    result = Expr::Call {
+                        function: Scalar::BuiltIn(checked),
+                        arguments: vec![result, Expr::Column { source, column }],
+                        collation: Collation::Binary,
+                        json: 0,
+                    };
+                }
             }
+            None => {
+                let [of_part, of_parts] =
+                    aggregate.function.in_parts().expect("parts of groups can be put together");
+                aggregate.function = Aggregation::BuiltIn(of_part);
+                select.aggregates.push(Aggregate {
+                    function: Aggregation::BuiltIn(of_parts),
+                    arguments: Vec::new(),
+                    distinct: false,
+                    filter: None,
+                    order_by: Vec::new(),
+                    collation: aggregate.collation,
+                    json: 0,
+                });
+            }
+        }
+        if is_left && of_nothing != Value::Null {
+            result = Expr::Coalesce(vec![result, Expr::Const(of_nothing)]);
         }
         results.push(result);
     }
@@ -298,20 +347,30 @@ fn rewrite(select: &mut Select, order_by: &mut [OrderKey], free: &mut Free, join
     let source = &mut select.sources[place];
     source.kind = SourceKind::Query(Box::new(query));
     source.join = joined;
-    select.group_by = None;
+    if unique.is_some() {
+        select.group_by = None;
+        if let Some(having) = select.having.take() {
+            super::from::split_and(having, &mut select.conjuncts);
+        }
+    } else {
+        for (aggregate, result) in select.aggregates.iter_mut().zip(&mut results) {
+            aggregate.arguments.push(std::mem::replace(result, Expr::Const(Value::Null)));
+        }
+    }
     let id = select.id;
     let mut change = |part: &mut Expr| match part {
-        Expr::Aggregate { select: of, index } if *of == id => *part = results[*index].clone(),
+        Expr::Aggregate { select: of, index } if *of == id && unique.is_some() => {
+            *part = results[*index].clone();
+        }
         Expr::Column { .. } if part.is_same(&key) => *part = column(0),
         _ => {}
     };
-    if let Some(having) = select.having.take() {
-        super::from::split_and(having, &mut select.conjuncts);
-    }
     select.conjuncts.iter_mut().for_each(|condition| condition.walk_mut(&mut change));
     if let Some(join) = &mut select.sources[place].join {
         join.on.iter_mut().for_each(|condition| condition.walk_mut(&mut change));
     }
+    select.group_by.iter_mut().flatten().for_each(|(key, _)| key.walk_mut(&mut change));
+    select.having.iter_mut().for_each(|having| having.walk_mut(&mut change));
     select.outputs.iter_mut().for_each(|output| output.walk_mut(&mut change));
     order_by.iter_mut().for_each(|key| key.walk_mut(&mut change));
 }
@@ -336,27 +395,58 @@ fn plain_table(source: &Source) -> Option<&Table> {
     is_free.then_some(table)
 }
 
-/// The parts of an equality of a column of one table with a unique column of another one: the rule,
-/// the first column, the other table and its column's number.
+/// The rule of an equality of one table's column with a value of other tables, and the column: its
+/// values are compared as they are.
+fn compared<'q>(condition: &'q Expr, of: &Source) -> Option<(Comparison, &'q Expr)> {
+    let Expr::Compare(rule, left, right) = condition else { return None };
+    let (key, other) = if reads(left, of.id) { (left, right) } else { (right, left) };
+    let Expr::Column { source, column } = &**key else { return None };
+    let own = affinity(plain_table(of)?, *column).filter(|_| *source == of.id)?;
+    let is_plain = rule.op == CompareOp::Equal && !reads(other, of.id) && stays(rule, own);
+    is_plain.then_some((*rule, key))
+}
+
+/// The other table and its column's number in an equality of two columns alike, where the other
+/// one is unique.
 fn equality<'q>(
-    condition: &'q Expr,
+    condition: &Expr,
     first: &Source,
     other: &'q Source,
-) -> Option<(Comparison, &'q Expr, &'q Source, usize)> {
+) -> Option<(&'q Source, usize)> {
     let Expr::Compare(rule, left, right) = condition else { return None };
     let column = |expr: &Expr, of: &Source| match expr {
         Expr::Column { source, column } if *source == of.id => Some(*column),
         _ => None,
     };
     let (key, unique) = match column(left, first) {
-        Some(_) => (&**left, column(right, other)?),
-        None => (&**right, column(left, other)?),
+        Some(key) => (key, column(right, other)?),
+        None => (column(right, first)?, column(left, other)?),
     };
-    let (table, first_table) = (plain_table(other)?, plain_table(first)?);
-    let is_alike = affinity(first_table, column(key, first)?)? == affinity(table, unique)?;
+    let table = plain_table(other)?;
+    let is_alike = affinity(plain_table(first)?, key)? == affinity(table, unique)?;
     let is_joined =
         rule.op == CompareOp::Equal && is_alike && is_unique(table, unique, &rule.collation);
-    is_joined.then_some((*rule, key, other, unique))
+    is_joined.then_some((other, unique))
+}
+
+/// True where a comparison changes no value of a column with an affinity.
+fn stays(rule: &Comparison, own: Affinity) -> bool {
+    rule.affinity.is_none_or(|it| it == own || it.is_numeric() && own.is_numeric())
+}
+
+/// True for a value that is the same whenever computed for a row, and never fails or runs a query.
+fn is_steady(expr: &Expr) -> bool {
+    cannot_fail(expr) || expr.is_deterministic() && !expr.runs_query()
+}
+
+/// True for an expression over keys of groups and aggregates alone.
+fn is_of_groups<'q, K: Iterator<Item = &'q Expr>>(expr: &Expr, keys: &dyn Fn() -> K) -> bool {
+    if keys().any(|key| key.is_same(expr)) {
+        return true;
+    }
+    let mut is_known = !matches!(expr, Expr::Column { .. }) && expr.query().is_none();
+    expr.parts(&mut |part| is_known &= is_of_groups(part, keys));
+    is_known
 }
 
 /// True where a row of `other` is joined with one row at most of all tables but the grouped one:
@@ -389,8 +479,7 @@ fn is_key(source: &Source, expr: &Expr, rule: &Comparison) -> bool {
     let Expr::Column { source: of, column } = expr else { return false };
     let Some(table) = plain_table(source).filter(|_| *of == source.id) else { return false };
     let Some(own) = affinity(table, *column) else { return false };
-    let stay = rule.affinity.is_none_or(|it| it == own || it.is_numeric() && own.is_numeric());
-    stay && is_unique(table, *column, &rule.collation)
+    stays(rule, own) && is_unique(table, *column, &rule.collation)
 }
 
 fn affinity(table: &Table, column: usize) -> Option<Affinity> {
