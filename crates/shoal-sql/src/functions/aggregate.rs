@@ -23,8 +23,8 @@ enum Kind {
     /// A sum whose overflow is a blob: the groups of a query within another one, which may drop the
     /// group. [`AggregateFunction::deferred`] gives the function that tells of the overflow.
     SumOfGroup,
-    /// The sum of a part of a group, as bytes.
-    SumOfPart,
+    /// The sum of a part of a group.
+    SumOfPart(SumResult),
     /// What a group makes of the sums of its parts.
     OfParts(SumResult),
     Total,
@@ -72,8 +72,16 @@ pub(super) const FUNCTIONS: &[AggregateFunction] = &[
     ),
 ];
 
-static SUM_OF_PART: AggregateFunction =
-    AggregateFunction::new("sum of a part", Arguments::exactly(1), Kind::SumOfPart);
+static SUM_OF_PART: AggregateFunction = AggregateFunction::new(
+    "sum of a part",
+    Arguments::exactly(1),
+    Kind::SumOfPart(SumResult::OfPart),
+);
+static COUNTED_SUM_OF_PART: AggregateFunction = AggregateFunction::new(
+    "counted sum of a part",
+    Arguments::exactly(1),
+    Kind::SumOfPart(SumResult::CountedPart),
+);
 static SUM_OF_PARTS: AggregateFunction =
     AggregateFunction::new("sum of parts", Arguments::exactly(1), Kind::OfParts(SumResult::Sum));
 static TOTAL_OF_PARTS: AggregateFunction = AggregateFunction::new(
@@ -155,7 +163,8 @@ impl AggregateFunction {
     /// True where states of parts of the rows can be put together.
     pub(crate) fn merges(&self) -> bool {
         use Kind::{Avg, Count, Sum, SumOfGroup, SumOfPart, Total};
-        matches!(self.kind, Count | Sum | SumOfGroup | SumOfPart | Total | Avg) || self.picks_row()
+        matches!(self.kind, Count | Sum | SumOfGroup | SumOfPart(_) | Total | Avg)
+            || self.picks_row()
     }
 
     /// The same aggregate for groups that a query around may drop, and the function for the value
@@ -174,7 +183,7 @@ impl AggregateFunction {
             Kind::Min | Kind::Max => Some([known(self.name)?; 2]),
             Kind::Sum => Some([&SUM_OF_PART, &SUM_OF_PARTS]),
             Kind::Total => Some([&SUM_OF_PART, &TOTAL_OF_PARTS]),
-            Kind::Avg => Some([&SUM_OF_PART, &AVG_OF_PARTS]),
+            Kind::Avg => Some([&COUNTED_SUM_OF_PART, &AVG_OF_PARTS]),
             _ => None,
         }
     }
@@ -211,7 +220,7 @@ impl AggregateFunction {
             Kind::Count => State::Count(0),
             Kind::Sum => State::Sum(Sum::default(), SumResult::Sum),
             Kind::SumOfGroup => State::Sum(Sum::default(), SumResult::OfGroup),
-            Kind::SumOfPart => State::Sum(Sum::default(), SumResult::OfPart),
+            Kind::SumOfPart(result) => State::Sum(Sum::default(), *result),
             Kind::OfParts(result) => State::Parts(Sum::default(), *result),
             Kind::Total => State::Sum(Sum::default(), SumResult::Total),
             Kind::Avg => State::Sum(Sum::default(), SumResult::Avg),
@@ -273,8 +282,10 @@ enum SumResult {
     Sum,
     /// A blob in place of an overflow.
     OfGroup,
-    /// The bytes of the sum.
+    /// A whole number, or the bytes of the sum.
     OfPart,
+    /// The bytes of the sum, with the number of its terms.
+    CountedPart,
     Total,
     Avg,
 }
@@ -296,11 +307,7 @@ impl AggregateState {
                 }
             }
             State::Sum(sum, _) => sum.step(value.unwrap_or(&Value::Null)),
-            State::Parts(sum, _) => {
-                if let Some(Value::Blob(bytes)) = value {
-                    sum.join(&Sum::of_bytes(bytes));
-                }
-            }
+            State::Parts(sum, _) => sum.join_part(value.map(Value::as_ref)),
             State::Extreme { best, max, collation } => {
                 let Some(value) = value.filter(|value| !value.is_null()) else {
                     return Ok(best.is_none());
@@ -395,6 +402,7 @@ impl AggregateState {
         };
         match (&mut self.0, value) {
             (State::Count(count), value) => *count += i64::from(value != ValueRef::Null),
+            (State::Parts(sum, _), value) => sum.join_part(Some(value)),
             (State::Sum(..), ValueRef::Null) => {}
             (State::Sum(sum, _), ValueRef::Int(int)) => sum.take(TextNumber::Int(int)),
             (State::Sum(sum, _), ValueRef::Real(real)) => sum.take(TextNumber::Real(real)),
@@ -521,7 +529,10 @@ impl AggregateState {
             State::Sum(sum, result) | State::Parts(sum, result) => match result {
                 SumResult::Sum => sum.sum()?,
                 SumResult::OfGroup => sum.sum().unwrap_or_else(|_| Value::Blob(Vec::new())),
-                SumResult::OfPart => Value::Blob(sum.bytes()),
+                // Whole numbers are themselves, and allocate nothing.
+                SumResult::OfPart if sum.count == 0 => Value::Null,
+                SumResult::OfPart if !sum.approximate => Value::Int(sum.int),
+                SumResult::OfPart | SumResult::CountedPart => Value::Blob(sum.bytes()),
                 SumResult::Total => Value::real(sum.total()),
                 SumResult::Avg if sum.count == 0 => Value::Null,
                 SumResult::Avg => Value::real(sum.total() / sum.count as f64),
@@ -545,7 +556,8 @@ impl AggregateState {
     /// The value, where it is a number, or NULL, and known without work.
     pub(crate) fn number(&self) -> Option<Value> {
         let value = match &self.0 {
-            State::Sum(_, SumResult::OfPart) => return None,
+            State::Sum(_, SumResult::CountedPart) => return None,
+            State::Sum(sum, SumResult::OfPart) if sum.approximate => return None,
             State::Count(_) | State::Sum(..) => self.finish().ok()?,
             State::Extreme { best: Some(best @ (Value::Int(_) | Value::Real(_))), .. } => {
                 best.clone()
@@ -712,6 +724,15 @@ impl Sum {
         }
         (self.approximate, self.overflown) = (true, overflown);
         self.count += other.count;
+    }
+
+    /// Takes the sum of a part, as a `SumOfPart` gives it.
+    fn join_part(&mut self, part: Option<ValueRef<'_>>) {
+        match part {
+            Some(ValueRef::Int(int)) => self.join(&Sum { count: 1, int, ..Sum::default() }),
+            Some(ValueRef::Blob(bytes)) => self.join(&Sum::of_bytes(bytes)),
+            _ => {}
+        }
     }
 
     /// The sum as bytes, for [`Sum::of_bytes`].
