@@ -375,6 +375,29 @@ fn random_groups_of_joins_are_sqlites() {
     assert!(below > count / 5, "{below} of {count}");
 }
 
+/// Without an `ORDER BY` groups come in the order of their keys, wherever they are made.
+#[test]
+fn groups_come_in_the_order_of_their_keys() {
+    let scratch = Scratch::new(SHOP);
+    let mut connection = scratch.ours();
+    for sql in [
+        "select c.name, c.id, count(*) from customer c join orders o on o.customer = c.id
+            group by c.name, c.id",
+        "select c.id, count(o.id) from customer c left join orders o on o.customer = c.id group by c.id",
+        "select s.code, sum(by) from stock s left join moved m on m.code = s.code group by s.code",
+        "select t.name, count(*) from tag t join tagged_alike a on a.tag = t.name group by t.name",
+        "select * from (select c.city, c.id, count(*) n from customer c join orders o
+            on o.customer = c.id group by c.city, c.id) where n > 9",
+        "select c.city, count(*) from customer c join orders o on o.customer = c.id group by c.city",
+    ] {
+        connection.force(Forced::default().with(ForcedChoice::GroupsBelow(true)));
+        assert!(is_below(&mut connection, sql), "{sql}");
+        let got = ours(&mut connection, sql).unwrap().rows;
+        connection.force(Forced::default().with(ForcedChoice::GroupsBelow(false)));
+        assert_eq!(got, ours(&mut connection, sql).unwrap().rows, "{sql}");
+    }
+}
+
 /// By the numbers of rows, without a word of the caller: many rows a group, and no condition that
 /// finds them.
 #[test]

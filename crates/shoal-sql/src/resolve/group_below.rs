@@ -54,41 +54,69 @@ struct GroupJoin {
     is_left: bool,
 }
 
+/// The rows of a query that are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Read {
+    /// All of them, in the order of the groups' keys where no order is asked for.
+    InOrder,
+    /// All of them, in any order.
+    All,
+    First,
+}
+
 /// Makes groups of a query, and of all queries in it, below joins, wherever `pays` says so.
 pub(crate) fn group_below(
     query: &mut Query,
     free: &mut Free,
     pays: &dyn Fn(&Candidate<'_>) -> bool,
 ) {
-    of_query(query, free, pays, false);
+    of_query(query, free, pays, Read::InOrder);
     query.walk_mut(&mut |expr| match expr {
         Expr::InQuery { query, .. } | Expr::RowInQuery { query, .. } => {
-            of_query(query, free, pays, false);
+            of_query(query, free, pays, Read::All);
         }
-        Expr::Scalar(query) | Expr::ScalarColumn(query, _) => of_query(query, free, pays, true),
+        Expr::Scalar(query) | Expr::ScalarColumn(query, _) => {
+            of_query(query, free, pays, Read::First);
+        }
         _ => {}
     });
 }
 
-/// The same, but for queries within expressions. `takes_first` tells of a query whose first row
-/// alone is asked for.
-fn of_query(
-    query: &mut Query,
-    free: &mut Free,
-    pays: &dyn Fn(&Candidate<'_>) -> bool,
-    takes_first: bool,
-) {
-    let is_limited = takes_first || query.limit.is_some() || query.offset.is_some();
+/// The same, but for queries within expressions.
+fn of_query(query: &mut Query, free: &mut Free, pays: &dyn Fn(&Candidate<'_>) -> bool, read: Read) {
+    let is_limited = read == Read::First || query.limit.is_some() || query.offset.is_some();
     let Query { body, order_by, correlated, .. } = query;
     if let (Body::Select(select), false) = (&mut *body, *correlated) {
         // In the order of anything but an aggregate the first groups may be all that is read.
         let reads_all = !is_limited || begins_with_aggregate(select, order_by);
         let candidate = Candidate::of(select, order_by, pays).filter(|_| reads_all);
         if let Some(join) = candidate.map(|found| found.join) {
+            if order_by.is_empty() && read == Read::InOrder && join.loses_order(select) {
+                order_by.extend(select.group_by.iter().flatten().map(|(key, collation)| {
+                    OrderKey {
+                        key: Key::Expr(key.clone()),
+                        descending: false,
+                        nulls_first: true,
+                        collation: *collation,
+                    }
+                }));
+            }
             rewrite(select, order_by, free, join);
         }
     }
     in_body(body, free, pays);
+}
+
+impl GroupJoin {
+    /// True where rows of the join need not come in the order of the groups' keys: other groups are
+    /// made above the join, and two tables joined by a rowid are read in its order.
+    fn loses_order(&self, select: &Select) -> bool {
+        let is_only = select.group_by.as_ref().is_some_and(|keys| keys.len() == 1);
+        match self.unique {
+            None => false,
+            Some((_, column)) => column != ROWID || !is_only || select.sources.len() > 2,
+        }
+    }
 }
 
 fn in_body(body: &mut Body, free: &mut Free, pays: &dyn Fn(&Candidate<'_>) -> bool) {
@@ -97,7 +125,7 @@ fn in_body(body: &mut Body, free: &mut Free, pays: &dyn Fn(&Candidate<'_>) -> bo
         Body::Select(select) => {
             for source in &mut select.sources {
                 if let SourceKind::Query(query) = &mut source.kind {
-                    of_query(query, free, pays, false);
+                    of_query(query, free, pays, Read::InOrder);
                 }
             }
         }
@@ -105,7 +133,7 @@ fn in_body(body: &mut Body, free: &mut Free, pays: &dyn Fn(&Candidate<'_>) -> bo
             in_body(first, free, pays);
             rest.iter_mut().for_each(|(_, body)| in_body(body, free, pays));
         }
-        Body::Shared(shared) => of_query(&mut shared.query, free, pays, false),
+        Body::Shared(shared) => of_query(&mut shared.query, free, pays, Read::InOrder),
         Body::Recursive(recursion) => in_body(&mut recursion.first, free, pays),
     }
 }
