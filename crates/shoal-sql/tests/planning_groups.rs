@@ -5,12 +5,13 @@
 mod common;
 
 use common::{Scratch, check_forced, nodes, ours};
-use shoal_sql::{Forced, ForcedChoice, Value};
+use shoal_sql::{Forced, ForcedAccess, ForcedChoice, Value};
 
 /// Customers with orders, some of nobody, with NULLs and texts for customers; tags unique without
 /// their case; stock without rowid; numbers near the end of integers.
 const SHOP: &str = "
     create table customer(id integer primary key, name text, city text, kind int);
+    create index customer_kind on customer(kind);
     create table orders(id integer primary key, customer int, price int, note text, weight real);
     create index orders_customer on orders(customer);
     create table tag(name text collate nocase unique, colour text, place int);
@@ -389,8 +390,12 @@ fn groups_come_in_the_order_of_their_keys() {
         "select * from (select c.city, c.id, count(*) n from customer c join orders o
             on o.customer = c.id group by c.city, c.id) where n > 9",
         "select c.city, count(*) from customer c join orders o on o.customer = c.id group by c.city",
+        // By the index, in another order than that of rowids.
+        "select c.id, count(o.id) from customer c left join orders o on o.customer = c.id
+            where c.kind > 0 group by c.id",
     ] {
-        connection.force(Forced::default().with(ForcedChoice::GroupsBelow(true)));
+        let below = Forced::default().with(ForcedChoice::GroupsBelow(true));
+        connection.force(below.with(ForcedChoice::Access(ForcedAccess::Seek)));
         assert!(is_below(&mut connection, sql), "{sql}");
         let got = ours(&mut connection, sql).unwrap().rows;
         connection.force(Forced::default().with(ForcedChoice::GroupsBelow(false)));

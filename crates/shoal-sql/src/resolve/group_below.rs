@@ -91,7 +91,8 @@ fn of_query(query: &mut Query, free: &mut Free, pays: &dyn Fn(&Candidate<'_>) ->
         let reads_all = !is_limited || begins_with_aggregate(select, order_by);
         let candidate = Candidate::of(select, order_by, pays).filter(|_| reads_all);
         if let Some(join) = candidate.map(|found| found.join) {
-            if order_by.is_empty() && read == Read::InOrder && join.loses_order(select) {
+            // Groups made in two steps are sorted above the join.
+            if order_by.is_empty() && read == Read::InOrder && join.unique.is_some() {
                 order_by.extend(select.group_by.iter().flatten().map(|(key, collation)| {
                     OrderKey {
                         key: Key::Expr(key.clone()),
@@ -105,18 +106,6 @@ fn of_query(query: &mut Query, free: &mut Free, pays: &dyn Fn(&Candidate<'_>) ->
         }
     }
     in_body(body, free, pays);
-}
-
-impl GroupJoin {
-    /// True where rows of the join need not come in the order of the groups' keys: other groups are
-    /// made above the join, and two tables joined by a rowid are read in its order.
-    fn loses_order(&self, select: &Select) -> bool {
-        let is_only = select.group_by.as_ref().is_some_and(|keys| keys.len() == 1);
-        match self.unique {
-            None => false,
-            Some((_, column)) => column != ROWID || !is_only || select.sources.len() > 2,
-        }
-    }
 }
 
 fn in_body(body: &mut Body, free: &mut Free, pays: &dyn Fn(&Candidate<'_>) -> bool) {
