@@ -129,7 +129,7 @@ impl Hub {
             (Rights::Read | Rights::None, _) => SyncState::new_read_only(),
         };
         sync.set_max_message_bytes(Some(self.config.limits.message_bytes));
-        // Messages wait for the disk here: without a receipt, a peer waits for one.
+        // Changes wait for the disk, and their author may speak again before they are stored.
         sync.set_confirms(true);
         let entry = self.documents.entry(document.clone()).or_insert_with(|| {
             self.effects.push(Effect::Open { document: document.clone() });
