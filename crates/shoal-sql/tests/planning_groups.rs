@@ -309,16 +309,11 @@ fn random_query(next: &mut dyn FnMut(usize) -> usize) -> String {
     };
     let aggregate = |next: &mut dyn FnMut(usize) -> usize| {
         let of = one(next, pair.of_grouped);
-        let call = ["count", "sum", "total", "avg", "min", "max", "count(distinct"][next(7)];
+        let call = ["count(", "sum(", "total(", "avg(", "min(", "max(", "count(distinct "][next(7)];
         match next(8) {
             0 => "count(*)".to_owned(),
-            1 => format!(
-                "{call}{}{of})",
-                if call.ends_with('t') && call.len() > 5 { " " } else { "(" }
-            ),
             2 => format!("sum({of} + 1) filter (where {of} > 20)"),
-            _ if call.contains('(') => format!("{call} {of})"),
-            _ => format!("{call}({of})"),
+            _ => format!("{call}{of})"),
         }
     };
     let mut keys = vec![pair.of_other[0].to_owned()];

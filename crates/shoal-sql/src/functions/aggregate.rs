@@ -20,11 +20,8 @@ pub(crate) struct AggregateFunction {
 enum Kind {
     Count,
     Sum,
-    /// A sum whose overflow is a blob: the groups of a query within another one, which may drop the
-    /// group. [`AggregateFunction::deferred`] gives the function that tells of the overflow.
-    SumOfGroup,
-    /// The sum of a part of a group.
-    SumOfPart(SumResult),
+    /// A sum handed to a query around, for a whole group or a part of one.
+    InnerSum(SumResult),
     /// What a group makes of the sums of its parts.
     OfParts(SumResult),
     Total,
@@ -72,28 +69,18 @@ pub(super) const FUNCTIONS: &[AggregateFunction] = &[
     ),
 ];
 
-static SUM_OF_PART: AggregateFunction = AggregateFunction::new(
-    "sum of a part",
-    Arguments::exactly(1),
-    Kind::SumOfPart(SumResult::OfPart),
-);
-static COUNTED_SUM_OF_PART: AggregateFunction = AggregateFunction::new(
-    "counted sum of a part",
-    Arguments::exactly(1),
-    Kind::SumOfPart(SumResult::CountedPart),
-);
-static SUM_OF_PARTS: AggregateFunction =
-    AggregateFunction::new("sum of parts", Arguments::exactly(1), Kind::OfParts(SumResult::Sum));
-static TOTAL_OF_PARTS: AggregateFunction = AggregateFunction::new(
-    "total of parts",
-    Arguments::exactly(1),
-    Kind::OfParts(SumResult::Total),
-);
-static AVG_OF_PARTS: AggregateFunction =
-    AggregateFunction::new("avg of parts", Arguments::exactly(1), Kind::OfParts(SumResult::Avg));
-
 static SUM_OF_GROUP: AggregateFunction =
-    AggregateFunction::new("sum of a group", Arguments::exactly(1), Kind::SumOfGroup);
+    AggregateFunction::of_one("sum of a group", Kind::InnerSum(SumResult::OfGroup));
+static SUM_OF_PART: AggregateFunction =
+    AggregateFunction::of_one("sum of a part", Kind::InnerSum(SumResult::OfPart));
+static COUNTED_SUM_OF_PART: AggregateFunction =
+    AggregateFunction::of_one("counted sum of a part", Kind::InnerSum(SumResult::CountedPart));
+static SUM_OF_PARTS: AggregateFunction =
+    AggregateFunction::of_one("sum of parts", Kind::OfParts(SumResult::Sum));
+static TOTAL_OF_PARTS: AggregateFunction =
+    AggregateFunction::of_one("total of parts", Kind::OfParts(SumResult::Total));
+static AVG_OF_PARTS: AggregateFunction =
+    AggregateFunction::of_one("avg of parts", Kind::OfParts(SumResult::Avg));
 
 /// The sum of a group, or the error that the sum was kept from. The second argument is a column of
 /// the row joined with the group: without the row nobody asks.
@@ -108,6 +95,10 @@ static SUM_OR_ERROR: ScalarFunction =
 impl AggregateFunction {
     const fn new(name: &'static str, arguments: Arguments, kind: Kind) -> AggregateFunction {
         AggregateFunction { name, arguments, kind }
+    }
+
+    const fn of_one(name: &'static str, kind: Kind) -> AggregateFunction {
+        AggregateFunction::new(name, Arguments::exactly(1), kind)
     }
 
     /// An aggregate of the program's own.
@@ -162,9 +153,8 @@ impl AggregateFunction {
 
     /// True where states of parts of the rows can be put together.
     pub(crate) fn merges(&self) -> bool {
-        use Kind::{Avg, Count, Sum, SumOfGroup, SumOfPart, Total};
-        matches!(self.kind, Count | Sum | SumOfGroup | SumOfPart(_) | Total | Avg)
-            || self.picks_row()
+        use Kind::{Avg, Count, InnerSum, Sum, Total};
+        matches!(self.kind, Count | Sum | InnerSum(_) | Total | Avg) || self.picks_row()
     }
 
     /// The same aggregate for groups that a query around may drop, and the function for the value
@@ -188,8 +178,7 @@ impl AggregateFunction {
         }
     }
 
-    /// The aggregate of no rows, where it is not NULL; `None` for functions not known to be NULL or
-    /// a constant then.
+    /// The aggregate of no rows; `None` where the function alone does not tell.
     pub(crate) fn of_nothing(&self) -> Option<Value> {
         match self.kind {
             Kind::Count => Some(Value::Int(0)),
@@ -219,8 +208,7 @@ impl AggregateFunction {
         AggregateState(match &self.kind {
             Kind::Count => State::Count(0),
             Kind::Sum => State::Sum(Sum::default(), SumResult::Sum),
-            Kind::SumOfGroup => State::Sum(Sum::default(), SumResult::OfGroup),
-            Kind::SumOfPart(result) => State::Sum(Sum::default(), *result),
+            Kind::InnerSum(result) => State::Sum(Sum::default(), *result),
             Kind::OfParts(result) => State::Parts(Sum::default(), *result),
             Kind::Total => State::Sum(Sum::default(), SumResult::Total),
             Kind::Avg => State::Sum(Sum::default(), SumResult::Avg),
@@ -263,7 +251,7 @@ pub(crate) trait ForEach<'v> {
 enum State {
     Count(i64),
     Sum(Sum, SumResult),
-    /// The sum of sums given as bytes.
+    /// The sum of the sums of parts.
     Parts(Sum, SumResult),
     Extreme {
         best: Option<Value>,
@@ -708,25 +696,26 @@ impl Sum {
         // Integers that are too many are no error among reals.
         let of_integers = |sum: &Sum| !sum.approximate || sum.overflown || sum.count == 0;
         let overflown = of_integers(self) && of_integers(other);
-        for (sum, is_own) in [(*self, true), (*other, false)] {
-            match (sum.approximate, is_own) {
-                (true, true) => {}
-                (false, true) => {
-                    let (large, small) = split(sum.int);
-                    (self.real, self.error) = (large, small.unwrap_or(0.0));
-                }
-                (true, false) => {
-                    self.add(sum.real);
-                    self.error += sum.error;
-                }
-                (false, false) => self.add_int(sum.int),
-            }
-        }
-        (self.approximate, self.overflown) = (true, overflown);
+        self.add_sum(other);
+        self.overflown = overflown;
         self.count += other.count;
     }
 
-    /// Takes the sum of a part, as a `SumOfPart` gives it.
+    /// Adds another sum to this one as reals, with the compensations.
+    fn add_sum(&mut self, other: &Sum) {
+        if !self.approximate {
+            let (large, small) = split(self.int);
+            (self.approximate, self.real, self.error) = (true, large, small.unwrap_or(0.0));
+        }
+        if other.approximate {
+            self.add(other.real);
+            self.error += other.error;
+        } else {
+            self.add_int(other.int);
+        }
+    }
+
+    /// Takes the sum of a part, as an `InnerSum` gives it.
     fn join_part(&mut self, part: Option<ValueRef<'_>>) {
         match part {
             Some(ValueRef::Int(int)) => self.join(&Sum { count: 1, int, ..Sum::default() }),
@@ -780,16 +769,7 @@ impl Sum {
             self.peak |= other.peak | self.int.unsigned_abs();
             return true;
         }
-        if !self.approximate {
-            let (large, small) = split(self.int);
-            (self.approximate, self.real, self.error) = (true, large, small.unwrap_or(0.0));
-        }
-        if other.approximate {
-            self.add(other.real);
-            self.error += other.error;
-        } else {
-            self.add_int(other.int);
-        }
+        self.add_sum(other);
         true
     }
 

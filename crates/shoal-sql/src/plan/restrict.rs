@@ -94,7 +94,7 @@ pub(super) fn restrict<'e>(
     out: &mut Vec<Restriction<'e>>,
 ) {
     let own = |expr: &Expr| is_subject(source, expr);
-    let free = |expr: &Expr| !reads(expr, source.id);
+    let free = |expr: &Expr| !expr.reads(source.id);
     let compared = |subject: &'e Expr, op, value: &'e Expr, rule: &Comparison| {
         let (affinity, collation) = (rule.affinity, rule.collation);
         let (each, is_whole) = (None, true);
@@ -230,12 +230,6 @@ fn is_subject(source: &Source, expr: &Expr) -> bool {
             .flat_map(|index| index.columns.iter().flatten())
             .any(|(known, _)| known.is_same(expr)),
     }
-}
-
-fn reads(expr: &Expr, source: SourceId) -> bool {
-    let mut found = false;
-    expr.columns(&mut |of, _| found |= of == source);
-    found
 }
 
 fn query_reads(query: &Query, source: SourceId) -> bool {

@@ -104,7 +104,7 @@ fn of_source(parts: &[Vec<Expr>], source: SourceId) -> Option<Expr> {
     for part in parts {
         let mut own: Vec<Expr> = Vec::new();
         for factor in part {
-            if reads_only(factor, source) && cannot_fail(factor) {
+            if factor.reads_only(source) && cannot_fail(factor) {
                 own.push(factor.clone());
             } else {
                 is_whole = false;
@@ -157,15 +157,6 @@ pub(super) fn never_fails(function: &Scalar) -> bool {
         "nullif",
     ];
     !function.is_own() && NAMES.contains(&function.name())
-}
-
-fn reads_only(expr: &Expr, source: SourceId) -> bool {
-    let (mut own, mut any) = (true, false);
-    expr.columns(&mut |of, _| {
-        own &= of == source;
-        any |= of == source;
-    });
-    own && any
 }
 
 fn split_or(expr: Expr, out: &mut Vec<Expr>) {

@@ -20,7 +20,6 @@ use super::tree::{
 };
 use super::unnest::Free;
 use crate::functions::{Aggregation, Scalar};
-use crate::parse::ast;
 use crate::schema::{IndexSource, Table};
 use crate::value::{Affinity, Collation, CompareOp, Comparison, Value};
 
@@ -89,17 +88,16 @@ fn of_query(query: &mut Query, free: &mut Free, pays: &dyn Fn(&Candidate<'_>) ->
     if let (Body::Select(select), false) = (&mut *body, *correlated) {
         // In the order of anything but an aggregate the first groups may be all that is read.
         let reads_all = !is_limited || begins_with_aggregate(select, order_by);
-        let candidate = Candidate::of(select, order_by, pays).filter(|_| reads_all);
-        if let Some(join) = candidate.map(|found| found.join) {
+        let join = if reads_all { Candidate::join_of(select, order_by, pays) } else { None };
+        if let Some(join) = join {
             // Groups made in two steps are sorted above the join.
             if order_by.is_empty() && read == Read::InOrder && join.unique.is_some() {
-                order_by.extend(select.group_by.iter().flatten().map(|(key, collation)| {
-                    OrderKey {
-                        key: Key::Expr(key.clone()),
-                        descending: false,
-                        nulls_first: true,
-                        collation: *collation,
-                    }
+                let keys = select.group_by.iter().flatten();
+                order_by.extend(keys.map(|(key, collation)| OrderKey {
+                    key: Key::Expr(key.clone()),
+                    descending: false,
+                    nulls_first: true,
+                    collation: *collation,
                 }));
             }
             rewrite(select, order_by, free, join);
@@ -134,17 +132,20 @@ fn begins_with_aggregate(select: &Select, order_by: &[OrderKey]) -> bool {
     });
     let mut found = false;
     if let Some(expr) = first {
-        expr.walk(&mut |part| found |= is_own_aggregate(part, select).is_some());
+        expr.walk(&mut |part| {
+            found |= matches!(part, Expr::Aggregate { select: of, .. } if *of == select.id);
+        });
     }
     found
 }
 
 impl<'q> Candidate<'q> {
-    fn of(
+    /// The join of the first candidate that pays.
+    fn join_of(
         select: &'q Select,
         order_by: &[OrderKey],
         pays: &dyn Fn(&Candidate<'_>) -> bool,
-    ) -> Option<Candidate<'q>> {
+    ) -> Option<GroupJoin> {
         let keys = select.group_by.as_ref()?;
         let is_plain = select.window_calls.is_empty() && select.distinct.is_none();
         let is_joined = (2..=TABLES_MAX).contains(&select.sources.len())
@@ -152,8 +153,9 @@ impl<'q> Candidate<'q> {
         if keys.is_empty() || select.aggregates.is_empty() || !is_plain || !is_joined {
             return None;
         }
-        let mut places = 0..select.sources.len();
-        places.find_map(|place| Candidate::of_place(select, order_by, place).filter(pays))
+        let candidates =
+            (0..select.sources.len()).filter_map(|it| Candidate::of_place(select, order_by, it));
+        candidates.filter(|it| pays(it)).map(|it| it.join).next()
     }
 
     /// The candidate with the source at `place` grouped.
@@ -164,7 +166,7 @@ impl<'q> Candidate<'q> {
         let (mut joining, mut of_grouped, mut of_others) = (Vec::new(), Vec::new(), Vec::new());
         let of_where = select.conjuncts.iter().map(|condition| (condition, false));
         for (condition, is_on) in of_where.chain(grouped.on().iter().map(|it| (it, true))) {
-            match (reads(condition, grouped.id), others().any(|it| reads(condition, it.id))) {
+            match (condition.reads(grouped.id), others().any(|it| condition.reads(it.id))) {
                 (true, _) if is_left && !is_on => return None,
                 (true, true) => joining.push(condition),
                 (true, false) if cannot_fail(condition) => of_grouped.push(condition),
@@ -173,24 +175,23 @@ impl<'q> Candidate<'q> {
                 (false, _) => of_others.push(condition),
             }
         }
-        if others().flat_map(Source::on).any(|condition| reads(condition, grouped.id)) {
+        if others().flat_map(Source::on).any(|condition| condition.reads(grouped.id)) {
             return None;
         }
-        let (rule, key) = joining.iter().find_map(|it| compared(it, grouped))?;
         // Every condition on both tables finds all values of a group alike.
-        let is_of_key = |it: &&Expr| {
-            compared(it, grouped).is_some_and(|(own, other)| own == rule && other.is_same(key))
-        };
-        if !joining.iter().all(is_of_key) {
+        let equalities = joining.iter().map(|condition| Equality::of(condition, grouped));
+        let equalities = equalities.collect::<Option<Vec<_>>>()?;
+        let &Equality { rule, key, .. } = equalities.first()?;
+        if !equalities.iter().all(|it| it.rule == rule && it.key.is_same(key)) {
             return None;
         }
-        of_others.retain(|it| others().filter(|source| reads(it, source.id)).count() == 1);
+        of_others.retain(|it| others().filter(|source| it.reads(source.id)).count() == 1);
         let join = GroupJoin { place, rule, key: key.clone(), unique: None, is_left };
         let other = None;
         let mut found = Candidate { select, grouped, other, key, of_grouped, of_others, join };
-        let mut unique = joining
+        let mut unique = equalities
             .iter()
-            .flat_map(|condition| others().filter_map(|other| equality(condition, grouped, other)));
+            .flat_map(|it| others().filter_map(|other| Some((other, it.unique_of(other)?))));
         // Rows with NULL in a unique column are one group.
         let unique = unique.find(|(other, unique)| {
             !other.keeps_left()
@@ -220,7 +221,7 @@ impl<'q> Candidate<'q> {
             let tells = is_unique(key) || is_key(key);
             is_told |=
                 tells && (*collation == Collation::Binary || *collation == join.rule.collation);
-            if !tells && (reads(key, grouped.id) || !is_steady(key)) {
+            if !tells && (key.reads(grouped.id) || !is_steady(key)) {
                 return false;
             }
         }
@@ -242,7 +243,7 @@ impl<'q> Candidate<'q> {
     fn has_parts_of_groups(&self, order_by: &[OrderKey]) -> bool {
         let Candidate { select, grouped, .. } = self;
         let keys = || select.group_by.iter().flatten().map(|(key, _)| key);
-        if !keys().all(|it| is_steady(it) && (it.is_same(self.key) || !reads(it, grouped.id))) {
+        if !keys().all(|it| is_steady(it) && (it.is_same(self.key) || !it.reads(grouped.id))) {
             return false;
         }
         let mut is_known = true;
@@ -264,7 +265,7 @@ impl<'q> Candidate<'q> {
     /// True for an aggregate of the grouped table's rows alone.
     fn takes(&self, aggregate: &Aggregate) -> bool {
         let others = || self.select.sources.iter().filter(|it| it.id != self.grouped.id);
-        let own = |expr: &Expr| others().all(|other| !reads(expr, other.id)) && cannot_fail(expr);
+        let own = |expr: &Expr| others().all(|other| !expr.reads(other.id)) && cannot_fail(expr);
         let is_plain = aggregate.order_by.is_empty() && aggregate.function.of_nothing().is_some();
         let is_column =
             |expr: &Expr| matches!(expr, Expr::Column { source, .. } if *source == self.grouped.id);
@@ -287,11 +288,7 @@ fn rewrite(select: &mut Select, order_by: &mut [OrderKey], free: &mut Free, join
         &mut select.sources[place],
         Source::new(groups, SourceKind::Taken(0), "groups".to_owned()),
     );
-    let is_below = |condition: &mut Expr| {
-        let mut is_own = reads(condition, grouped.id);
-        condition.columns(&mut |of, _| is_own &= of == grouped.id);
-        is_own
-    };
+    let is_below = |condition: &mut Expr| condition.reads_only(grouped.id);
     let mut joined = grouped.join.take();
     let mut below: Vec<Expr> = select.conjuncts.extract_if(.., is_below).collect();
     if let Some(join) = &mut joined {
@@ -302,45 +299,41 @@ fn rewrite(select: &mut Select, order_by: &mut [OrderKey], free: &mut Free, join
     let mut results = Vec::with_capacity(aggregates.len());
     for (number, aggregate) in aggregates.iter_mut().enumerate() {
         let mut result = column(number + 1);
-        let is_count = aggregate.function.counts();
         let of_nothing = match aggregate.function.of_nothing() {
             // A row of NULLs is a row.
             Some(_) if aggregate.arguments.is_empty() => Value::Int(1),
             // Only a count has a value for a part.
-            Some(value) if is_count || unique.is_some() => value,
+            Some(value) if aggregate.function.counts() || unique.is_some() => value,
             _ => Value::Null,
         };
-        match unique {
-            Some((source, column)) => {
-                if let Some((deferred, checked)) = aggregate.function.deferred() {
-                    aggregate.function = Aggregation::BuiltIn(deferred);
-                    result = Expr::Call {
-                        function: Scalar::BuiltIn(checked),
-                        arguments: vec![result, Expr::Column { source, column }],
-                        collation: Collation::Binary,
-                        json: 0,
-                    };
-                }
-            }
-            None => {
-                let [of_part, of_parts] =
-                    aggregate.function.in_parts().expect("parts of groups can be put together");
-                aggregate.function = Aggregation::BuiltIn(of_part);
-                select.aggregates.push(Aggregate {
-                    function: Aggregation::BuiltIn(of_parts),
-                    arguments: Vec::new(),
-                    distinct: false,
-                    filter: None,
-                    order_by: Vec::new(),
-                    collation: aggregate.collation,
-                    json: 0,
-                });
-            }
-        }
         if is_left && of_nothing != Value::Null {
             result = Expr::Coalesce(vec![result, Expr::Const(of_nothing)]);
         }
-        results.push(result);
+        if let Some((source, column)) = unique {
+            if let Some((deferred, checked)) = aggregate.function.deferred() {
+                aggregate.function = Aggregation::BuiltIn(deferred);
+                result = Expr::Call {
+                    function: Scalar::BuiltIn(checked),
+                    arguments: vec![result, Expr::Column { source, column }],
+                    collation: Collation::Binary,
+                    json: 0,
+                };
+            }
+            results.push(result);
+        } else {
+            let [of_part, of_parts] =
+                aggregate.function.in_parts().expect("parts of groups can be put together");
+            aggregate.function = Aggregation::BuiltIn(of_part);
+            select.aggregates.push(Aggregate {
+                function: Aggregation::BuiltIn(of_parts),
+                arguments: vec![result],
+                distinct: false,
+                filter: None,
+                order_by: Vec::new(),
+                collation: aggregate.collation,
+                json: 0,
+            });
+        }
     }
     let outputs = std::iter::once(key.clone())
         .chain((0..aggregates.len()).map(|index| Expr::Aggregate { select: inner, index }));
@@ -369,10 +362,6 @@ fn rewrite(select: &mut Select, order_by: &mut [OrderKey], free: &mut Free, join
         if let Some(having) = select.having.take() {
             super::from::split_and(having, &mut select.conjuncts);
         }
-    } else {
-        for (aggregate, result) in select.aggregates.iter_mut().zip(&mut results) {
-            aggregate.arguments.push(std::mem::replace(result, Expr::Const(Value::Null)));
-        }
     }
     let id = select.id;
     let mut change = |part: &mut Expr| match part {
@@ -392,19 +381,6 @@ fn rewrite(select: &mut Select, order_by: &mut [OrderKey], free: &mut Free, join
     order_by.iter_mut().for_each(|key| key.walk_mut(&mut change));
 }
 
-fn is_own_aggregate(expr: &Expr, select: &Select) -> Option<usize> {
-    match expr {
-        Expr::Aggregate { select: of, index } if *of == select.id => Some(*index),
-        _ => None,
-    }
-}
-
-fn reads(expr: &Expr, source: SourceId) -> bool {
-    let mut found = false;
-    expr.columns(&mut |of, _| found |= of == source);
-    found
-}
-
 /// The table of a source read in any order, with all its rows seen.
 fn plain_table(source: &Source) -> Option<&Table> {
     let SourceKind::Table(table) = &source.kind else { return None };
@@ -412,38 +388,33 @@ fn plain_table(source: &Source) -> Option<&Table> {
     is_free.then_some(table)
 }
 
-/// The rule of an equality of one table's column with a value of other tables, and the column: its
-/// values are compared as they are.
-fn compared<'q>(condition: &'q Expr, of: &Source) -> Option<(Comparison, &'q Expr)> {
-    let Expr::Compare(rule, left, right) = condition else { return None };
-    let (key, other) = if reads(left, of.id) { (left, right) } else { (right, left) };
-    let Expr::Column { source, column } = &**key else { return None };
-    let own = affinity(plain_table(of)?, *column).filter(|_| *source == of.id)?;
-    let is_plain = rule.op == CompareOp::Equal && !reads(other, of.id) && stays(rule, own);
-    is_plain.then_some((*rule, key))
+/// An equality of a table's column with a value of other tables.
+struct Equality<'q> {
+    rule: Comparison,
+    key: &'q Expr,
+    affinity: Affinity,
+    value: &'q Expr,
 }
 
-/// The other table and its column's number in an equality of two columns alike, where the other
-/// one is unique.
-fn equality<'q>(
-    condition: &Expr,
-    first: &Source,
-    other: &'q Source,
-) -> Option<(&'q Source, usize)> {
-    let Expr::Compare(rule, left, right) = condition else { return None };
-    let column = |expr: &Expr, of: &Source| match expr {
-        Expr::Column { source, column } if *source == of.id => Some(*column),
-        _ => None,
-    };
-    let (key, unique) = match column(left, first) {
-        Some(key) => (key, column(right, other)?),
-        None => (column(right, first)?, column(left, other)?),
-    };
-    let table = plain_table(other)?;
-    let is_alike = affinity(plain_table(first)?, key)? == affinity(table, unique)?;
-    let is_joined =
-        rule.op == CompareOp::Equal && is_alike && is_unique(table, unique, &rule.collation);
-    is_joined.then_some((other, unique))
+impl<'q> Equality<'q> {
+    /// The equality of a condition, where it compares the values of the column of `of` as they are.
+    fn of(condition: &'q Expr, of: &Source) -> Option<Equality<'q>> {
+        let Expr::Compare(rule, left, right) = condition else { return None };
+        let (key, value) = if left.reads(of.id) { (left, right) } else { (right, left) };
+        let Expr::Column { source, column } = &**key else { return None };
+        let affinity = affinity(plain_table(of)?, *column).filter(|_| *source == of.id)?;
+        let is_plain = rule.op == CompareOp::Equal && !value.reads(of.id) && stays(rule, affinity);
+        is_plain.then_some(Equality { rule: *rule, key, affinity, value })
+    }
+
+    /// The number of the column of `other`, where the value is a unique column of `other` with the
+    /// affinity of the key.
+    fn unique_of(&self, other: &Source) -> Option<usize> {
+        let Expr::Column { source, column } = self.value else { return None };
+        let table = plain_table(other).filter(|_| *source == other.id)?;
+        let is_alike = affinity(table, *column)? == self.affinity;
+        (is_alike && is_unique(table, *column, &self.rule.collation)).then_some(*column)
+    }
 }
 
 /// True where a comparison changes no value of a column with an affinity.
@@ -451,7 +422,7 @@ fn stays(rule: &Comparison, own: Affinity) -> bool {
     rule.affinity.is_none_or(|it| it == own || it.is_numeric() && own.is_numeric())
 }
 
-/// True for a value that is the same whenever computed for a row, and never fails or runs a query.
+/// True for a value without a query, the same whenever computed for a row.
 fn is_steady(expr: &Expr) -> bool {
     cannot_fail(expr) || expr.is_deterministic() && !expr.runs_query()
 }
@@ -466,8 +437,8 @@ fn is_of_groups<'q, K: Iterator<Item = &'q Expr>>(expr: &Expr, keys: &dyn Fn() -
     is_known
 }
 
-/// True where a row of `other` is joined with one row at most of all tables but the grouped one:
-/// each of them has a unique column equal to a value of tables before.
+/// True where the tables beside the grouped one have one row at most for a row of `other`: each
+/// has a unique column equal to a value of the tables before.
 fn has_one_row(select: &Select, grouped: &Source, other: &Source) -> bool {
     let mut rest: Vec<&Source> = select.sources.iter().collect();
     rest.retain(|source| source.id != grouped.id && source.id != other.id);
@@ -476,7 +447,7 @@ fn has_one_row(select: &Select, grouped: &Source, other: &Source) -> bool {
             let mut conditions = select.conjuncts.iter().chain(source.on());
             conditions.any(|condition| {
                 let is_known = |expr: &Expr| {
-                    !reads(expr, grouped.id) && rest.iter().all(|it| !reads(expr, it.id))
+                    !expr.reads(grouped.id) && rest.iter().all(|it| !expr.reads(it.id))
                 };
                 let Expr::Compare(rule, left, right) = condition else { return false };
                 rule.op == CompareOp::Equal
@@ -521,12 +492,11 @@ fn is_unique(table: &Table, column: usize, collation: &Collation) -> bool {
         [part] => table.without_rowid && part.column == column && is(&part.collation),
         _ => false,
     };
-    let filter = |filter: &Option<ast::Expr>| filter.is_none();
     column == ROWID
         || of_key
         || table.indexes.iter().any(|index| {
             let first = index.columns.first().filter(|_| index.unique && index.key_columns == 1);
-            filter(&index.filter)
+            !index.is_partial()
                 && first.is_some_and(|first| {
                     matches!(first.source, IndexSource::Column(of) if of == column)
                         && is(&first.collation)

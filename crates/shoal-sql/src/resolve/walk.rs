@@ -221,6 +221,23 @@ impl Expr {
         change(self);
     }
 
+    /// True where the expression reads a column of a source, also within its queries.
+    pub(crate) fn reads(&self, source: SourceId) -> bool {
+        let mut found = false;
+        self.columns(&mut |of, _| found |= of == source);
+        found
+    }
+
+    /// True where the expression reads columns of a source, and of no other one.
+    pub(crate) fn reads_only(&self, source: SourceId) -> bool {
+        let (mut own, mut any) = (true, false);
+        self.columns(&mut |of, _| {
+            own &= of == source;
+            any |= of == source;
+        });
+        own && any
+    }
+
     /// Calls `see` for every column the expression reads, also within its queries.
     pub(crate) fn columns(&self, see: &mut dyn FnMut(SourceId, usize)) {
         self.walk(&mut |expr| {
