@@ -143,6 +143,37 @@ impl IndexLookup {
         Ok(Some(count.min(most)))
     }
 
+    /// Calls `each` with the rowids of the entries whose first column is the integer `key`, in the
+    /// order of the entries, many at a time, until `each` is false; the rowid is column `column` of
+    /// an entry. False without a call where the entries' leaves are not decoded.
+    ///
+    /// Cost: a search among decoded integers for the first entry, and one for the end on each leaf.
+    ///
+    /// # Errors
+    /// [`Corrupt`] for an entry between leaves without a rowid; the errors of `each`.
+    #[inline]
+    pub fn each_known_rowids<E: From<Error>>(
+        &self,
+        txn: &Transaction,
+        key: i64,
+        column: usize,
+        mut each: impl FnMut(&[i64]) -> Result<bool, E>,
+    ) -> Result<bool, E> {
+        let Some(tree) = self.known_tree(txn) else { return Ok(false) };
+        let Some(leaves) = tree.known_leaves(txn, key, column) else { return Ok(false) };
+        let last = leaves.end;
+        for leaf in leaves {
+            let Some(rowids) = tree.rowids_of_int(txn, leaf, key, column) else { return Ok(false) };
+            if !each(rowids)? {
+                return Ok(true);
+            }
+            if leaf + 1 < last && !each(&[rowid_between(txn, tree, leaf, column)?])? {
+                return Ok(true);
+            }
+        }
+        Ok(true)
+    }
+
     /// The decoded tree, if it belongs to this transaction's image.
     #[inline(always)]
     fn known_tree(&self, txn: &Transaction) -> Option<&IndexTree> {
@@ -181,6 +212,34 @@ impl IndexLookup {
             more = walk.next()?;
         }
         Ok(true)
+    }
+}
+
+/// The rowid of the entry behind a leaf.
+#[cold]
+fn rowid_between(
+    txn: &Transaction,
+    tree: &IndexTree,
+    leaf: usize,
+    column: usize,
+) -> Result<i64, Error> {
+    let (page, cell) = tree.between[leaf];
+    let page = txn.btree_page(page)?;
+    let payload = page.index(usize::from(cell))?.payload;
+    let mut whole = Vec::new();
+    let record = match payload.overflow {
+        None => payload.local,
+        Some(_) => {
+            txn.read_payload(payload, &mut whole)?;
+            &whole
+        }
+    };
+    match Record::new(record)?.column(column)? {
+        Some(ValueRef::Int(rowid)) => Ok(rowid),
+        _ => {
+            let why = "has an entry that names no row, cell";
+            Err(Corrupt::on_page(page.pgno(), "index", why, cell.into()).into())
+        }
     }
 }
 

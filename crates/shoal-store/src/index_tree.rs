@@ -153,6 +153,47 @@ impl IndexTree {
         ends.then_some((leaf, from..from + count))
     }
 
+    /// The leaves with entries whose first column is the integer `key`, a few at most and all
+    /// decoded; `None` otherwise.
+    #[inline]
+    pub(crate) fn known_leaves(
+        &self,
+        txn: &Transaction,
+        key: i64,
+        column: usize,
+    ) -> Option<Range<usize>> {
+        let between = self.ints.as_ref()?;
+        let key = ascending(self.column, key);
+        let first = between.partition_point(|&known| known < key);
+        let more = between[first..].iter().take(KNOWN_LEAVES_MAX);
+        let leaves = first..first + 1 + more.take_while(|&&known| known == key).count();
+        let is_known =
+            |leaf| self.ints(txn, leaf).is_some() && self.rowids(txn, leaf, column).is_some();
+        (leaves.len() <= KNOWN_LEAVES_MAX && leaves.clone().all(is_known)).then_some(leaves)
+    }
+
+    /// The rowids of a leaf's entries whose first column is the integer `key`; `None` where the
+    /// leaf is not decoded.
+    #[inline]
+    pub(crate) fn rowids_of_int(
+        &self,
+        txn: &Transaction,
+        leaf: usize,
+        key: i64,
+        column: usize,
+    ) -> Option<&[i64]> {
+        let key = ascending(self.column, key);
+        let ints = self.ints(txn, leaf)?;
+        let from = ints.partition_point(|&known| known < key);
+        let count = match ints.get(from..from + FEW) {
+            Some(few) if few.last().is_some_and(|&last| last == key) => {
+                ints[from..].partition_point(|&known| known == key)
+            }
+            _ => ints[from..].iter().take_while(|&&known| known == key).count(),
+        };
+        self.rowids(txn, leaf, column)?.get(from..from + count)
+    }
+
     /// The leaf, and the number there, of the first entry whose order with the integer `key`, by
     /// its first column, is greater than `passed`; when no entry of the leaf is, the number behind
     /// the last one. `None` when the leaf is not decoded.
@@ -251,6 +292,12 @@ impl IndexTree {
         room
     }
 }
+
+/// Most leaves with one key that are gone through by their decoded entries.
+const KNOWN_LEAVES_MAX: usize = 64;
+
+/// So many equal entries are counted one by one.
+const FEW: usize = 16;
 
 /// Searches of a leaf before its entries are decoded. Decoding costs a few dozen searches.
 const VISITS_BEFORE: u8 = 12;

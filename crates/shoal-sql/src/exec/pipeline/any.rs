@@ -58,10 +58,10 @@ impl<'t> LoopRun<'_, 't> {
                 Arm::Rowid { key } => {
                     if let Some(rowid) = self.rowid_of(key)
                         && self.memory.any.seen.insert(rowid)
-                        && let Some((page, payload)) =
-                            self.memory.lookups[lookup].find(self.txn, rowid)?
+                        && let Some(found) =
+                            self.memory.lookups[lookup].locate(self.txn, rowid)?
                     {
-                        self.put(level.record, rowid, payload, &page)?;
+                        self.put_row(level.record, found)?;
                         self.matched(0, level, sink)?;
                     }
                 }

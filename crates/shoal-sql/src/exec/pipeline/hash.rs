@@ -15,7 +15,7 @@ use shoal_store::{BATCH, Transaction};
 
 use super::each::RowView;
 use super::prepared::IntRange;
-use super::run::{At, LoopRun, Memory};
+use super::run::{LoopRun, Memory};
 use crate::Error;
 use crate::keep::key::{push_converted_key, push_key, with_converted};
 use crate::keep::sort::{Sorter, Values};
@@ -458,21 +458,19 @@ impl<'a, 't> LoopRun<'a, 't> {
         S: FnMut(&mut LoopRun<'a, 't>) -> Result<(), Error>,
     {
         if !is_told {
-            let current = &mut self.records[level.record];
-            (current.rowid, current.at) = (rowid, At::Page);
+            self.records[level.record].set_rowid(rowid);
             if !self.all(&level.before) {
                 return Ok(false);
             }
         }
         if self.reads(level) {
             let lookup = &mut self.memory.lookups[access.lookup];
-            let Some((page, payload)) = lookup.find(self.txn, rowid)? else {
+            let Some(found) = lookup.locate(self.txn, rowid)? else {
                 return Err(Error::names_no_row(rowid));
             };
-            self.put(level.record, rowid, payload, &page)?;
+            self.put_row(level.record, found)?;
         } else {
-            let current = &mut self.records[level.record];
-            (current.rowid, current.payload, current.at) = (rowid, &[], At::Page);
+            self.records[level.record].set_rowid(rowid);
         }
         self.matched(number, level, sink)
     }

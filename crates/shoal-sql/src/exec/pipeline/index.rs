@@ -119,11 +119,61 @@ impl<'a, 't> LoopRun<'a, 't> {
         let Some(mut lookup) = self.memory.indexes[access.lookup].take() else {
             return Err(Error::Misuse { what: "an index was walked twice at once" });
         };
-        let result =
-            self.entries_of(number, level, access, &keys, &mut lookup, start, enough, sink);
+        let result = match self.known_rows((number, level, access), &keys, &lookup, sink) {
+            Ok(None) => {
+                self.entries_of(number, level, access, &keys, &mut lookup, start, enough, sink)
+            }
+            Ok(Some(matched)) => Ok(matched),
+            Err(error) => Err(error),
+        };
         self.memory.keys = keys;
         self.memory.indexes[access.lookup] = Some(lookup);
         result
+    }
+
+    /// The rows of an inner loop named by entries with one integer, where the entries are decoded;
+    /// whether any matched. `None` leaves the rows to a walk.
+    fn known_rows<S>(
+        &mut self,
+        (number, level, access): (usize, &PipelineStep, &IndexAccess),
+        keys: &[Value],
+        index: &IndexLookup,
+        sink: &mut S,
+    ) -> Result<Option<bool>, Error>
+    where
+        S: FnMut(&mut LoopRun<'a, 't>) -> Result<(), Error>,
+    {
+        let (&[Value::Int(key)], Some((column, lookup))) = (keys, access.row) else {
+            return Ok(None);
+        };
+        // Nothing but the rowid may be asked of an entry.
+        let is_bare = self.pipeline.records[access.entry].places.len() == 1;
+        let is_forwards = !access.descending && number > 0;
+        if !is_bare || !is_forwards || access.equal.len() != 1 || !level.before.is_empty() {
+            return Ok(None);
+        }
+        let mut matched = false;
+        let txn = self.txn;
+        let is_known = index.each_known_rowids(txn, key, column, |rowids| {
+            for some in rowids.chunks(BATCH) {
+                let rows = &self.memory.lookups[lookup];
+                if some.len() > 1 && rows.is_large(txn) {
+                    rows.warm(txn, some);
+                }
+                for &rowid in some {
+                    let Some(found) = self.memory.lookups[lookup].locate(txn, rowid)? else {
+                        return Err(Error::names_no_row(rowid));
+                    };
+                    self.put_row(level.record, found)?;
+                    matched |= self.matched(number, level, sink)?;
+                    if matched && level.anti {
+                        return Ok(false);
+                    }
+                }
+            }
+            Ok(true)
+        })?;
+        Ok(is_known.then_some(matched))
     }
 
     #[allow(clippy::too_many_arguments)] // one loop's state
@@ -190,14 +240,14 @@ impl<'a, 't> LoopRun<'a, 't> {
             }
             warmed = warmed.saturating_sub(1);
             let payload = walk.payload()?;
-            self.put(access.entry, 0, payload, &walk.page())?;
+            self.put_entry(access.entry, payload, &walk.page())?;
             if payload.overflow.is_some() {
                 self.put_together(access.entry, payload)?;
             }
             if sure > 0 {
                 sure -= 1;
             } else {
-                if !limits.hold(access, self.bytes(access.entry))? {
+                if !limits.hold(access, self.record_bytes(access.entry))? {
                     return Ok(matched);
                 }
                 found += 1;
@@ -257,10 +307,10 @@ impl<'a, 't> LoopRun<'a, 't> {
             return Ok(false);
         }
         let lookup = &mut self.memory.lookups[lookup];
-        let Some((page, payload)) = lookup.find(self.txn, rowid)? else {
+        let Some(found) = lookup.locate(self.txn, rowid)? else {
             return Err(Error::names_no_row(rowid));
         };
-        self.put(record, rowid, payload, &page)?;
+        self.put_row(record, found)?;
         Ok(true)
     }
 

@@ -48,7 +48,7 @@ impl<'r> LeafRow<'r> {
     #[inline(always)]
     pub(super) fn note(self, outputs: &[Operand], slots: &mut Slots) {
         let base = match self.page {
-            Some(page) => Base::Page(page, 0),
+            Some(page) => Base::Page(page),
             None => Base::Buffer,
         };
         for operand in outputs {

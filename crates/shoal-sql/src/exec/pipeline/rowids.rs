@@ -142,8 +142,8 @@ impl LoopRun<'_, '_> {
             let Memory { lookups, any, .. } = &mut *self.memory;
             any.rowids.warm(&lookups[lookup], self.txn);
             let Some(rowid) = any.rowids.next() else { return Ok(()) };
-            if let Some((page, payload)) = lookups[lookup].find(self.txn, rowid)? {
-                self.put(level.record, rowid, payload, &page)?;
+            if let Some(found) = lookups[lookup].locate(self.txn, rowid)? {
+                self.put_row(level.record, found)?;
                 self.matched(0, level, sink)?;
             } else if self.memory.any.rowids.named {
                 return Err(Error::names_no_row(rowid));

@@ -1,8 +1,10 @@
 //! Going through the rows of a pipeline.
 
+use std::ops::Range;
+
 use shoal_store::{
-    BATCH, ColumnFinder, ColumnPlace, HeaderWalk, IndexLookup, Page, Payload, Place, TableCursor,
-    TableLookup, Transaction, WalkPlace,
+    BATCH, ColumnFinder, ColumnPlace, HeaderWalk, IndexLookup, LeafCell, Page, Payload, Pgno, Place,
+    TableCursor, TableLookup, Transaction, WalkPlace,
 };
 
 use super::any::AnyMemory;
@@ -182,15 +184,36 @@ impl Memory {
 #[derive(Clone, Copy)]
 pub(super) struct Current<'t> {
     pub(super) rowid: i64,
-    pub(super) payload: &'t [u8],
-    /// The payload's place, if all of it is on a page.
-    base: Base,
+    /// The bytes of the record's page, in which its fields are located.
+    page: &'t [u8],
+    pgno: Pgno,
+    /// Where the record begins and ends on the page.
+    start: u32,
+    end: u32,
     pub(super) at: At,
+}
+
+impl Current<'_> {
+    /// No row.
+    const NONE: Current<'static> =
+        Current { rowid: 0, page: &[], pgno: Pgno::FIRST, start: 0, end: 0, at: At::Null };
+
+    /// Where the record is among the bytes of its page.
+    #[inline(always)]
+    fn range(&self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    /// Makes a row of which nothing but the rowid is known the current one.
+    #[inline(always)]
+    pub(super) fn set_rowid(&mut self, rowid: i64) {
+        *self = Current { rowid, at: At::Page, ..Current::NONE };
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum At {
-    /// `payload` is whole.
+    /// All of the record is on its page.
     Page,
     /// The payload is in the buffer of its record.
     Buffer,
@@ -214,8 +237,7 @@ impl<'a, 't> LoopRun<'a, 't> {
         parameters: &'a [Value],
         memory: &'a mut Memory,
     ) -> LoopRun<'a, 't> {
-        let none = Current { rowid: 0, payload: &[], base: Base::Buffer, at: At::Null };
-        LoopRun { pipeline, txn, parameters, memory, records: [none; RECORDS_MAX] }
+        LoopRun { pipeline, txn, parameters, memory, records: [Current::NONE; RECORDS_MAX] }
     }
 
     /// Puts the current row into the batch.
@@ -386,9 +408,9 @@ impl<'a, 't> LoopRun<'a, 't> {
             Access::Rowid { key, lookup } => match self.rowid_of(key) {
                 Some(rowid) if self.may_match(level, rowid) => {
                     let lookup = &mut self.memory.lookups[*lookup];
-                    match lookup.find(self.txn, rowid)? {
-                        Some((page, payload)) => {
-                            self.put(level.record, rowid, payload, &page)?;
+                    match lookup.locate(self.txn, rowid)? {
+                        Some(found) => {
+                            self.put_row(level.record, found)?;
                             self.matched(number, level, sink)?
                         }
                         None => false,
@@ -458,8 +480,7 @@ impl<'a, 't> LoopRun<'a, 't> {
         if level.before.is_empty() {
             return true;
         }
-        let current = &mut self.records[level.record];
-        (current.rowid, current.at) = (rowid, At::Page);
+        self.records[level.record].set_rowid(rowid);
         self.all(&level.before)
     }
 
@@ -478,8 +499,7 @@ impl<'a, 't> LoopRun<'a, 't> {
         let pipeline = self.pipeline;
         let level = &pipeline.levels[number];
         let cell = page.leaf_row(index).map_err(Error::corrupt)?;
-        let payload = page.payload(index, cell).map_err(Error::corrupt)?;
-        self.put(level.record, cell.rowid, payload, page)?;
+        self.put_row(level.record, (*page, index, cell))?;
         self.matched(number, level, sink)
     }
 
@@ -518,9 +538,55 @@ impl<'a, 't> LoopRun<'a, 't> {
         rowid_of_value(self.value(key))
     }
 
-    /// Makes a payload the current one of a record, and locates the fields of tests.
+    /// Makes a row of a leaf the current one of a record, and locates the fields of tests.
     #[inline(always)]
-    pub(super) fn put(
+    pub(super) fn put_row(
+        &mut self,
+        record: usize,
+        (page, index, cell): (Page<'t>, usize, LeafCell),
+    ) -> Result<(), Error> {
+        if cell.goes_on() {
+            let payload = page.payload(index, cell).map_err(Error::corrupt)?;
+            return self.put_long(record, cell.rowid, payload, &page);
+        }
+        self.put_cell(record, cell.rowid, &page, cell.range())
+    }
+
+    /// Makes an entry of an index, at a place of a page, the current one of a record, and locates
+    /// the fields of tests.
+    #[inline(always)]
+    pub(super) fn put_entry(
+        &mut self,
+        record: usize,
+        payload: Payload<'t>,
+        page: &Page<'t>,
+    ) -> Result<(), Error> {
+        if payload.overflow.is_some() {
+            return self.put_long(record, 0, payload, page);
+        }
+        self.put_cell(record, 0, page, page.record_of(payload).range())
+    }
+
+    /// Makes a record wholly on a page the current one.
+    #[inline(always)]
+    fn put_cell(
+        &mut self,
+        record: usize,
+        rowid: i64,
+        page: &Page<'t>,
+        range: Range<usize>,
+    ) -> Result<(), Error> {
+        // A page has at most 65,536 bytes.
+        let (start, end) = (range.start as u32, range.end as u32);
+        let (bytes, pgno) = (page.bytes(), page.pgno());
+        self.records[record] = Current { rowid, page: bytes, pgno, start, end, at: At::Page };
+        let plan = &self.pipeline.records[record];
+        find(&plan.early, bytes, range, &mut self.memory.fields[plan.first..])
+    }
+
+    /// Makes a record that continues on overflow pages the current one.
+    #[cold]
+    fn put_long(
         &mut self,
         record: usize,
         rowid: i64,
@@ -528,22 +594,18 @@ impl<'a, 't> LoopRun<'a, 't> {
         page: &Page<'t>,
     ) -> Result<(), Error> {
         let plan = &self.pipeline.records[record];
+        let (bytes, pgno) = (page.bytes(), page.pgno());
         let current = &mut self.records[record];
-        current.rowid = rowid;
-        current.payload = payload.local;
-        current.base = Base::of(page, payload.local);
+        *current = Current { rowid, page: bytes, pgno, ..Current::NONE };
         current.at = At::Page;
         if plan.places.is_empty() {
             return Ok(());
         }
         let Memory { fields, buffers, .. } = &mut *self.memory;
-        let mut bytes = payload.local;
-        if payload.overflow.is_some() {
-            self.txn.read_payload(payload, &mut buffers[record])?;
-            current.at = At::Buffer;
-            bytes = &buffers[record];
-        }
-        find(&plan.early, bytes, &mut fields[plan.first..])
+        self.txn.read_payload(payload, &mut buffers[record])?;
+        current.at = At::Buffer;
+        let bytes = &*buffers[record];
+        find(&plan.early, bytes, 0..bytes.len(), &mut fields[plan.first..])
     }
 
     /// Reads the current payload of a record on overflow pages without wanted fields: an index's
@@ -570,20 +632,31 @@ impl<'a, 't> LoopRun<'a, 't> {
             if current.at == At::Null {
                 continue;
             }
-            let bytes = match current.at {
-                At::Buffer => &buffers[record],
-                _ => current.payload,
+            let (bytes, range) = match current.at {
+                At::Buffer => (&*buffers[record], 0..buffers[record].len()),
+                _ => (current.page, current.range()),
             };
-            find(&plan.late, bytes, &mut fields[plan.first + plan.early.len()..])?;
+            find(&plan.late, bytes, range, &mut fields[plan.first + plan.early.len()..])?;
         }
         Ok(())
     }
 
+    /// The bytes in which the fields of a record are located.
     #[inline(always)]
     pub(super) fn bytes(&self, record: usize) -> &[u8] {
         match self.records[record].at {
             At::Buffer => &self.memory.buffers[record],
-            _ => self.records[record].payload,
+            _ => self.records[record].page,
+        }
+    }
+
+    /// The bytes of a record itself.
+    #[inline(always)]
+    pub(super) fn record_bytes(&self, record: usize) -> &[u8] {
+        let current = &self.records[record];
+        match current.at {
+            At::Buffer => &self.memory.buffers[record],
+            _ => current.page.get(current.range()).unwrap_or_default(),
         }
     }
 
@@ -640,7 +713,7 @@ impl LeafChooser {
         &mut self,
         run: &mut LoopRun<'_, '_>,
         page: &Page<'_>,
-        rows: std::ops::Range<usize>,
+        rows: Range<usize>,
         chosen: &mut [u8; CHUNK],
     ) -> Result<(), Error> {
         *chosen = [1; CHUNK];
@@ -666,14 +739,18 @@ impl LeafChooser {
 /// Fewest rows of a leaf telling whether most rows are chosen.
 const CHUNK_MIN: usize = 8;
 
-/// Locates columns of a record taking all of `bytes`; they go to the front of `fields`.
+/// Locates columns of the record `bytes[record]`; they go to the front of `fields`.
 #[inline]
-fn find(finder: &ColumnFinder, bytes: &[u8], fields: &mut [ColumnPlace]) -> Result<(), Error> {
+fn find(
+    finder: &ColumnFinder,
+    bytes: &[u8],
+    record: Range<usize>,
+    fields: &mut [ColumnPlace],
+) -> Result<(), Error> {
     if finder.is_empty() {
         return Ok(());
     }
-    let fields = &mut fields[..finder.len()];
-    finder.find(bytes, 0..bytes.len(), fields).map_err(Error::corrupt)
+    finder.find(bytes, record, &mut fields[..finder.len()]).map_err(Error::corrupt)
 }
 
 /// Appends the values of operands in the current records.
@@ -692,7 +769,7 @@ pub(super) fn note(
                 let current = &records[*record];
                 let field = fields[*field];
                 match current.at {
-                    At::Page => slots.push(field, current.payload, *real, current.base),
+                    At::Page => slots.push(field, current.page, *real, Base::Page(current.pgno)),
                     At::Buffer => slots.push(field, &buffers[*record], *real, Base::Buffer),
                     At::Null => slots.push_value(ValueRef::Null),
                 }

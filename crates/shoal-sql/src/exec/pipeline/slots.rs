@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use shoal_store::{ColumnPlace, Page, Pgno, Stored, Transaction};
+use shoal_store::{ColumnPlace, Pgno, Stored, Transaction};
 
 use super::run::{field_value, parameter};
 use crate::plan::pipeline::Operand;
@@ -52,10 +52,10 @@ impl Slot {
     }
 
     #[inline(always)]
-    fn on_page(kind: Kind, (page, from): (Pgno, u32), start: u32, len: u32) -> Slot {
+    fn on_page(kind: Kind, page: Pgno, start: u32, len: u32) -> Slot {
         // A page has at most 65,536 bytes; only an empty part can begin behind the last one, at a
         // place never read.
-        let (start, len) = (u64::from((from + start) as u16), u64::from(len as u16));
+        let (start, len) = (u64::from(start as u16), u64::from(len as u16));
         Slot { kind, word: u64::from(page.get()) << 32 | start << 16 | len }
     }
 }
@@ -63,19 +63,10 @@ impl Slot {
 /// The place of a payload with values to keep.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Base {
-    /// On a page, from this place on.
-    Page(Pgno, u32),
+    /// On a page, counted from the page's first byte.
+    Page(Pgno),
     /// In a buffer overwritten by the next row.
     Buffer,
-}
-
-impl Base {
-    /// The base of a payload within a page.
-    #[inline]
-    pub(super) fn of(page: &Page<'_>, payload: &[u8]) -> Base {
-        // A page has fewer than 2^32 bytes.
-        Base::Page(page.pgno(), page.offset_of(payload) as u32)
-    }
 }
 
 /// Slots of rows, one behind the other, and the bytes on no page.
@@ -118,11 +109,11 @@ impl Slots {
                 Stored::Real(real) => Slot::real(real),
                 Stored::Missing => Slot::OPERAND,
                 Stored::Text { start, len } => match base {
-                    Base::Page(page, from) => Slot::on_page(Kind::Text, (page, from), start, len),
+                    Base::Page(page) => Slot::on_page(Kind::Text, page, start, len),
                     Base::Buffer => self.keep(Kind::CopiedText, part(bytes, start, len)),
                 },
                 Stored::Blob { start, len } => match base {
-                    Base::Page(page, from) => Slot::on_page(Kind::Blob, (page, from), start, len),
+                    Base::Page(page) => Slot::on_page(Kind::Blob, page, start, len),
                     Base::Buffer => self.keep(Kind::CopiedBlob, part(bytes, start, len)),
                 },
             }
