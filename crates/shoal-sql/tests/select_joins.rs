@@ -309,3 +309,22 @@ fn numbers_under_text_are_numbers() {
     }
     check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
 }
+
+#[test]
+fn rows_of_one_key_longer_than_a_batch_are_all_given() {
+    let rows = "create table a(id integer primary key, x); create table b(aid int, t blob); \
+        create index bi on b(aid); insert into a values (1, 2), (2, 3), (3, 4); \
+        with recursive n(i) as (select 1 union all select i + 1 from n where i < 60) \
+        insert into b select 1 + i % 3, zeroblob(90000 + i) from n;";
+    let scratch = Scratch::new(rows);
+    let mut queries = String::new();
+    for order in ["", " order by a.id desc", " order by a.id, b.aid desc"] {
+        for index in ["", " indexed by bi", " not indexed"] {
+            queries += &format!(
+                "select a.id, b.t from a cross join b{index} on b.aid = a.id{order};\n\
+                 select a.id, length(b.t) from a left join b{index} on b.aid = a.id{order};\n"
+            );
+        }
+    }
+    check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
+}

@@ -75,6 +75,9 @@ pub(super) struct Groups {
     kept: Kept,
     /// Rows of groups begun without room left.
     overflow: Option<Box<Overflow>>,
+    /// The number of the first group that was not asked the plan's tests, where groups end one
+    /// after the other.
+    asked: usize,
     /// The values covered by a group's, while the group is given out before all rows were taken.
     covered: Vec<Value>,
 }
@@ -512,7 +515,11 @@ impl Groups {
         }
         // The others came when there was no room left.
         let take = |row| self.take_row((plan, group), rows.row(row), session);
-        (placed..rows.len()).try_for_each(take)
+        (placed..rows.len()).try_for_each(take)?;
+        if plan.drops_failing() && self.overflow.is_none() {
+            self.asked = self.groups.drop_failing(plan, self.asked);
+        }
+        Ok(())
     }
 
     /// Feeds an aggregate row after row: one over distinct values, with a second argument or with a
@@ -793,7 +800,7 @@ impl Groups {
         self.by_key.clear();
         self.by_short.clear();
         self.order.clear();
-        self.next = 0;
+        (self.next, self.asked) = (0, 0);
         self.overflow = None;
         self.covered.clear();
     }

@@ -153,6 +153,30 @@ impl GroupStore {
         })
     }
 
+    /// Forgets the groups from number `from` on that fail the plan's tests, but the last group,
+    /// whose rows may still come; gives that group's number. For plans whose groups end one after
+    /// the other, and keep nothing beside keys and plain aggregates.
+    pub(super) fn drop_failing(&mut self, plan: &GroupPlan, from: usize) -> usize {
+        let (width, aggregates) = (width(plan), plan.aggregates.len());
+        let mut to = from;
+        for place in from..self.len {
+            if place + 1 < self.len && !self.may_pass(plan, place) {
+                continue;
+            }
+            if to < place {
+                self.values.move_down(place * width, to * width, width);
+                (0..aggregates).for_each(|index| {
+                    self.states.swap(place * aggregates + index, to * aggregates + index);
+                });
+            }
+            to += 1;
+        }
+        self.values.truncate(to * width);
+        self.states.truncate(to * aggregates);
+        self.len = to;
+        to.saturating_sub(1)
+    }
+
     /// True where an aggregate takes a value: one over distinct values refuses values taken before.
     ///
     /// # Errors

@@ -100,6 +100,17 @@ impl ValueList {
         }
     }
 
+    /// Puts `count` values from number `from` on in place of those from `to` on, before them.
+    pub(crate) fn move_down(&mut self, from: usize, to: usize, count: usize) {
+        self.slots.copy_within(from..from + count, to);
+    }
+
+    /// Forgets the values from number `count` on. Bytes of texts and blobs stay until all values
+    /// are forgotten.
+    pub(crate) fn truncate(&mut self, count: usize) {
+        self.slots.truncate(count);
+    }
+
     /// Forgets all values and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.slots.clear();
@@ -137,5 +148,10 @@ mod tests {
         }
         assert!(list.bytes.is_empty());
         assert_eq!(list.slots.len(), 0);
+        values.iter().for_each(|value| list.push(value.as_ref()));
+        list.move_down(4, 1, 2);
+        list.truncate(3);
+        let got: Vec<Value> = list.values(0, list.slots.len()).map(Value::from).collect();
+        assert_eq!(got, [0, 4, 5].map(|number: usize| values[number].clone()));
     }
 }

@@ -592,6 +592,17 @@ impl Compiler {
         })
     }
 
+    /// True where a code runs a query anew for each row.
+    pub(crate) fn runs_for_rows(&self, code: &Code) -> bool {
+        code.ops.iter().any(|op| match op {
+            Op::Exists { query, .. } | Op::Scalar { query, .. } | Op::InQuery { query, .. } => {
+                self.queries[*query].correlated
+            }
+            Op::RowInQuery { .. } => true,
+            _ => false,
+        })
+    }
+
     /// The registers of what a select can read of the rows around it.
     pub(crate) fn registers_around(&self, select: &Select) -> FxHashSet<Reg> {
         let is_own = |source: &SourceId| select.sources.iter().any(|own| own.id == *source);

@@ -435,6 +435,18 @@ pub(crate) struct GroupPlan {
     pub(crate) measure: usize,
 }
 
+impl GroupPlan {
+    /// True where groups end one after the other, and those failing the tests are forgotten while
+    /// rows still come.
+    pub(crate) fn drops_failing(&self) -> bool {
+        let is_plain = |it: &AggregatePlan| !it.distinct && it.order.is_empty();
+        self.ordered
+            && !self.tests.is_empty()
+            && self.picks.is_none()
+            && self.aggregates.iter().all(is_plain)
+    }
+}
+
 /// An aggregate compared with a number: no group passes a `HAVING` without it.
 #[derive(Debug)]
 pub(crate) struct AggregateTest {

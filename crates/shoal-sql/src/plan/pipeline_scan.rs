@@ -82,8 +82,18 @@ pub(super) fn carry(draft: &mut SelectDraft, is_limited: bool, compiler: &mut Co
     let levels = &mut draft.levels;
     let is_asked = |code: &Code| code.predicate().is_some();
     let rest = levels.iter().position(|level| !level.filter.iter().all(is_asked));
+    let all = levels.len();
+    if rest.is_some_and(|first| first + 1 < all)
+        && levels.iter().all(fits_pipeline)
+        && let Some(moved) = ask_behind(levels, compiler)
+    {
+        if feed(levels, all, compiler) {
+            return compute(draft, is_limited, compiler);
+        }
+        ask_before(levels, moved);
+    }
     // Rows that a condition leaves out are not joined with others before it is asked.
-    let most = rest.map_or(levels.len(), |last| last + 1);
+    let most = rest.map_or(all, |last| last + 1);
     for count in (1..=most).rev() {
         if levels[..count].iter().all(fits_pipeline) && feed(levels, count, compiler) {
             return compute(draft, is_limited, compiler);
@@ -91,6 +101,52 @@ pub(super) fn carry(draft: &mut SelectDraft, is_limited: bool, compiler: &mut Co
     }
     Carried::Rows
 }
+
+/// Moves the computed conditions of the levels but the last behind the last: joining rows on their
+/// pages costs less than going through registers behind a condition that most rows meet. Gives how
+/// many conditions of which level were moved; `None` for conditions that leave out most rows, run a
+/// query for each row, or would be asked of more rows.
+fn ask_behind(levels: &mut [Level], compiler: &Compiler) -> Option<Vec<(usize, usize)>> {
+    let (last, before) = levels.split_last_mut()?;
+    let is_computed = |code: &&Code| code.predicate().is_none();
+    let mut found = 1.0;
+    for level in &*before {
+        let read = found * level.rows;
+        found = level.estimate;
+        let mut computed = level.filter.iter().filter(is_computed).peekable();
+        let asks = computed.peek().is_some();
+        if computed.any(|code| compiler.runs_for_rows(code))
+            || (asks && (found < read / LEFT_BY_MOVED || last.estimate > found * GROWN_MAX))
+        {
+            return None;
+        }
+    }
+    let mut moved = Vec::new();
+    for (number, level) in before.iter_mut().enumerate() {
+        let filter = std::mem::take(&mut level.filter).into_iter();
+        let (kept, computed): (Vec<Code>, Vec<Code>) =
+            filter.partition(|code| code.predicate().is_some());
+        level.filter = kept;
+        moved.push((number, computed.len()));
+        last.filter.extend(computed);
+    }
+    Some(moved)
+}
+
+/// Moves conditions back that [`ask_behind`] has moved.
+fn ask_before(levels: &mut [Level], moved: Vec<(usize, usize)>) {
+    let Some((last, before)) = levels.split_last_mut() else { return };
+    for (number, count) in moved.into_iter().rev() {
+        let from = last.filter.len() - count;
+        before[number].filter.extend(last.filter.drain(from..));
+    }
+}
+
+/// A condition asked behind the joins leaves one row in so many at least.
+const LEFT_BY_MOVED: f64 = 4.0;
+
+/// Behind the joins are at most so many times the rows that the condition leaves.
+const GROWN_MAX: f64 = 1.5;
 
 /// Replaces so many levels by one scan, if that can be done.
 fn feed(levels: &mut Vec<Level>, count: usize, compiler: &Compiler) -> bool {

@@ -119,7 +119,13 @@ impl<'a, 't> LoopRun<'a, 't> {
         let Some(mut lookup) = self.memory.indexes[access.lookup].take() else {
             return Err(Error::Misuse { what: "an index was walked twice at once" });
         };
-        let result = match self.known_rows((number, level, access), &keys, &lookup, sink) {
+        let step = (number, level, access);
+        // The outermost loop may have to pause in the midst of the rows.
+        let known = match number > 0 || enough == usize::MAX {
+            true => self.known_rows(step, &keys, &lookup, sink),
+            false => Ok(None),
+        };
+        let result = match known {
             Ok(None) => {
                 self.entries_of(number, level, access, &keys, &mut lookup, start, enough, sink)
             }
@@ -131,8 +137,8 @@ impl<'a, 't> LoopRun<'a, 't> {
         result
     }
 
-    /// The rows of an inner loop named by entries with one integer, where the entries are decoded;
-    /// whether any matched. `None` leaves the rows to a walk.
+    /// The rows named by entries with one integer, where the entries are decoded: all of them,
+    /// without a pause; whether any matched. `None` leaves the rows to a walk.
     fn known_rows<S>(
         &mut self,
         (number, level, access): (usize, &PipelineStep, &IndexAccess),
@@ -148,8 +154,7 @@ impl<'a, 't> LoopRun<'a, 't> {
         };
         // Nothing but the rowid may be asked of an entry.
         let is_bare = self.pipeline.records[access.entry].places.len() == 1;
-        let is_forwards = !access.descending && number > 0;
-        if !is_bare || !is_forwards || access.equal.len() != 1 || !level.before.is_empty() {
+        if !is_bare || access.descending || access.equal.len() != 1 || !level.before.is_empty() {
             return Ok(None);
         }
         let mut matched = false;
@@ -266,7 +271,8 @@ impl<'a, 't> LoopRun<'a, 't> {
             if level.anti && matched {
                 return Ok(true);
             }
-            if self.memory.is_full(enough) {
+            // An inner loop goes on at a full batch, too: the outermost one alone can be resumed.
+            if number == 0 && self.memory.is_full(enough) {
                 self.memory.start = Start::At;
                 self.memory.walk = Some(walk.place());
                 return Ok(matched);
