@@ -372,7 +372,9 @@ impl Pipeline {
             Walk::RowidList => self.fill_listed(txn, parameters, memory, enough),
             Walk::NestedLoop { .. } | Walk::Point { .. } | Walk::Seek(_) | Walk::Count => {
                 let outputs = self.outputs.as_deref().unwrap_or_default();
-                LoopRun::new(self, txn, parameters, memory).outer(enough, &mut |run| {
+                let mut run = LoopRun::new(self, txn, parameters, memory);
+                run.pauses = true;
+                run.outer(enough, &mut |run| {
                     run.find_late()?;
                     run.put_in_batch(outputs);
                     Ok(())

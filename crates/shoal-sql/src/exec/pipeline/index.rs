@@ -121,8 +121,8 @@ impl<'a, 't> LoopRun<'a, 't> {
         };
         let step = (number, level, access);
         // The outermost loop may have to pause in the midst of the rows.
-        let known = match number > 0 || enough == usize::MAX {
-            true => self.known_rows(step, &keys, &lookup, sink),
+        let known = match number > 0 || !self.pauses {
+            true => self.known_rows(step, &keys, (&lookup, enough), sink),
             false => Ok(None),
         };
         let result = match known {
@@ -143,7 +143,7 @@ impl<'a, 't> LoopRun<'a, 't> {
         &mut self,
         (number, level, access): (usize, &PipelineStep, &IndexAccess),
         keys: &[Value],
-        index: &IndexLookup,
+        (index, enough): (&IndexLookup, usize),
         sink: &mut S,
     ) -> Result<Option<bool>, Error>
     where
@@ -154,7 +154,8 @@ impl<'a, 't> LoopRun<'a, 't> {
         };
         // Nothing but the rowid may be asked of an entry.
         let is_bare = self.pipeline.records[access.entry].places.len() == 1;
-        if !is_bare || access.descending || access.equal.len() != 1 || !level.before.is_empty() {
+        let is_plain = !access.descending && !access.once && level.before.is_empty();
+        if !is_bare || !is_plain || access.equal.len() != 1 {
             return Ok(None);
         }
         let mut matched = false;
@@ -171,7 +172,8 @@ impl<'a, 't> LoopRun<'a, 't> {
                     };
                     self.put_row(level.record, found)?;
                     matched |= self.matched(number, level, sink)?;
-                    if matched && level.anti {
+                    let is_full = number == 0 && self.memory.is_full(enough);
+                    if is_full || (matched && level.anti) {
                         return Ok(false);
                     }
                 }

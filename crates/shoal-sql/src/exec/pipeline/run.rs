@@ -228,6 +228,9 @@ pub(crate) struct LoopRun<'a, 't> {
     pub(super) parameters: &'a [Value],
     pub(super) memory: &'a mut Memory,
     pub(super) records: [Current<'t>; RECORDS_MAX],
+    /// True where a full batch pauses the outermost loop, to be resumed; otherwise the batch ends
+    /// the loops.
+    pub(super) pauses: bool,
 }
 
 impl<'a, 't> LoopRun<'a, 't> {
@@ -237,7 +240,8 @@ impl<'a, 't> LoopRun<'a, 't> {
         parameters: &'a [Value],
         memory: &'a mut Memory,
     ) -> LoopRun<'a, 't> {
-        LoopRun { pipeline, txn, parameters, memory, records: [Current::NONE; RECORDS_MAX] }
+        let records = [Current::NONE; RECORDS_MAX];
+        LoopRun { pipeline, txn, parameters, memory, records, pauses: false }
     }
 
     /// Puts the current row into the batch.
