@@ -25,6 +25,7 @@ mod operator;
 mod ordered;
 mod overflow;
 mod pages;
+mod pages_scan;
 mod partitions;
 pub(crate) mod pipeline;
 mod pipeline_scan;

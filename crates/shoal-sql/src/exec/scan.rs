@@ -9,6 +9,7 @@ use super::eval;
 use super::hash::HashRun;
 use super::intersection::common_rowids;
 use super::operator::OperatorRun;
+use super::pages_scan::PagesScanRun;
 use super::pipeline_scan::PipelineScanRun;
 use super::query::QueryRun;
 use super::virtual_scan::VirtualRun;
@@ -31,6 +32,7 @@ pub(super) enum ScanRun {
     Table(TableRun),
     Index(Box<IndexRun>),
     Columns(Box<PipelineScanRun>),
+    Pages(Box<PagesScanRun>),
     Query(Box<QueryRun>),
     Hash(HashRun),
     Each(Box<EachRun>),
@@ -163,6 +165,7 @@ impl ScanRun {
                 ScanRun::Index(run)
             }
             Scan::Columns(plan) => ScanRun::Columns(Box::new(PipelineScanRun::open(plan, machine))),
+            Scan::Pages(plan) => ScanRun::Pages(Box::new(PagesScanRun::open(plan, machine)?)),
             Scan::Query(plan) => {
                 let mut run = Box::new(QueryRun::default());
                 run.start(plan, machine);
@@ -200,6 +203,7 @@ impl ScanRun {
                 Ok(())
             }
             (ScanRun::Virtual(run), Scan::Virtual(plan)) => run.open_again(plan, machine),
+            (ScanRun::Pages(run), Scan::Pages(plan)) => run.open_again(plan, machine),
             (ScanRun::Columns(run), Scan::Columns(_)) => {
                 run.open_again();
                 Ok(())
@@ -226,6 +230,7 @@ impl ScanRun {
             (ScanRun::Table(run), Scan::Table(plan)) => run.next(plan, machine),
             (ScanRun::Index(run), Scan::Index(plan)) => run.next(plan, machine),
             (ScanRun::Columns(run), Scan::Columns(plan)) => run.next(plan, machine),
+            (ScanRun::Pages(run), Scan::Pages(plan)) => run.next(plan, machine),
             (ScanRun::Query(run), Scan::Query(plan)) => run.next(plan, machine),
             (ScanRun::Hash(run), Scan::Hash(plan)) => run.next(plan, machine),
             (ScanRun::Taken(given), Scan::Taken(plan)) => {

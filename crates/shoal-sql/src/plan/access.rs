@@ -103,6 +103,8 @@ pub(super) struct Path<'e> {
     pub(super) used: Vec<usize>,
     /// The terms met for the range of an index.
     pub(super) ranged: Vec<usize>,
+    /// The share of rows with the equal columns that the range is counted to leave.
+    pub(super) range_share: f64,
     /// The values that [`KeyExpr::Each`] stands for, one after the other.
     pub(super) each: Option<Each<'e>>,
     /// Set where the rowids left by the conditions on the table may be gathered first.
@@ -250,6 +252,7 @@ pub(super) fn full_path<'e>(rows: f64) -> Path<'e> {
         rows,
         used: Vec::new(),
         ranged: Vec::new(),
+        range_share: 1.0,
         each: None,
         key_set: None,
         ascending: None,
@@ -537,7 +540,9 @@ impl<'e> Frame<'e> {
                 _ => 1,
             };
             let held = self.held_of(place, path);
-            (path.rows <= 1.0, equal, path.rows * held * share(&path.used))
+            // Terms of the range are counted with the others.
+            let rows = path.rows / path.range_share;
+            (path.rows <= 1.0, equal, rows * held * share(&path.used))
         });
         // One row at most is more than any estimate; else more columns, then fewer rows.
         let best = keyed.max_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then(b.2.total_cmp(&a.2)));

@@ -603,6 +603,12 @@ impl Compiler {
         })
     }
 
+    /// The registers of all columns, aggregates and windows.
+    pub(crate) fn registers_of_rows(&self) -> impl Iterator<Item = Reg> {
+        let columns = self.columns.values();
+        columns.chain(self.aggregates.values()).chain(self.windows.values()).copied()
+    }
+
     /// The registers of what a select can read of the rows around it.
     pub(crate) fn registers_around(&self, select: &Select) -> FxHashSet<Reg> {
         let is_own = |source: &SourceId| select.sources.iter().any(|own| own.id == *source);

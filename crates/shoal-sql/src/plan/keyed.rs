@@ -297,6 +297,7 @@ impl<'e> IndexTree<'e, '_> {
         let (times, listed) =
             each.map_or((1.0, 0.0), |each| (each.values.count(), each.values.cost()));
         let rows = if found_one { 1.0 } else { rows.max(SOME) };
+        let range_share = if equal.is_empty() || found_one || rows <= SOME { 1.0 } else { share };
         let whole = equal.len() >= self.key_columns && low.is_none() && high.is_none();
         let step = if whole { self.step_near } else { self.step };
         let seek = match equal.as_slice() {
@@ -308,6 +309,7 @@ impl<'e> IndexTree<'e, '_> {
             per_row: listed + times * (seek + rows * step),
             used,
             ranged,
+            range_share,
             each,
             ..full_path(times * rows)
         })

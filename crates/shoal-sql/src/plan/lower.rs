@@ -12,6 +12,7 @@ use super::node::{
     ComputedNode, DistinctNode, GroupInOrderNode, GroupNode, GroupSource, LoopsNode, Node,
     PagesNode, ProbeNode, ProjectNode, TakenNode, WindowNode,
 };
+use super::pages_scan::find_on_pages;
 use super::pipeline::Pipeline;
 use super::pipeline_scan::{Carried, carry};
 use super::{GroupPlan, Level, OperatorScan, Scan, WindowPlan};
@@ -177,6 +178,7 @@ fn loops(mut draft: SelectDraft, output: Reg, compiler: &Compiler) -> Node {
         levels = operators(&mut constant, levels);
         fold_equal_rows(&draft, &mut levels);
     }
+    levels = find_on_pages(levels, compiler);
     let node = match draft.group.take() {
         Some(plan) if plan.ordered => {
             let input = LoopsNode { constant, levels };

@@ -72,6 +72,17 @@ pub(crate) fn lower_probe(
     Some(pipeline)
 }
 
+/// Lowers loops that begin anew for each row around them: all registers are the parameters.
+pub(super) fn lower_inner(
+    select: &SelectDraft,
+    around: &FxHashSet<Reg>,
+    compiler: &Compiler,
+) -> Option<Pipeline> {
+    let mut pipeline = lower_part(select, None, None, (compiler, Some(around)))?;
+    pipeline.probe = probe_node(&pipeline);
+    Some(pipeline)
+}
+
 /// Lowers a select to the rows that its loops find; with the number of a loop and of a set, to the
 /// rows of the loop's table that are not in the set, for which the loops around it have no row.
 fn lower_part(
@@ -461,7 +472,8 @@ impl Lowering {
             | Scan::Operator(_)
             | Scan::Virtual(_)
             | Scan::Nothing
-            | Scan::Columns(_) => return None,
+            | Scan::Columns(_)
+            | Scan::Pages(_) => return None,
         };
         let marks = match unmatched {
             Some(unmatched) => Some(self.mark(unmatched.rowid)?),

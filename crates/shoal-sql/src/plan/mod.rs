@@ -19,6 +19,7 @@ mod lower;
 mod lower_pages;
 pub(crate) mod node;
 mod order;
+mod pages_scan;
 pub(crate) mod pipeline;
 mod pipeline_scan;
 mod query;
@@ -58,6 +59,7 @@ use groups_below::group_below;
 pub(crate) use lower::Asked;
 pub(crate) use lower_pages::are_rowids;
 pub(crate) use node::QueryPlan;
+pub(crate) use pages_scan::PagesScan;
 pub(crate) use pipeline_scan::{GroupScan, PipelineScan};
 pub(crate) use virtual_table::VirtualScan;
 pub(crate) use window::{BoundPlan, WindowCallPlan, WindowPass, WindowPlan};
@@ -232,6 +234,8 @@ pub(crate) enum Scan {
     Index(IndexScan),
     /// Either of them, read straight from the pages.
     Columns(Box<PipelineScan>),
+    /// Rows of tables found on their pages for each row around.
+    Pages(Box<PagesScan>),
     /// A query's rows, which appear in its own registers.
     Query(Box<QueryPlan>),
     /// Rows kept in memory and found by a hash of their keys.

@@ -398,7 +398,7 @@ fn fits_pipeline(level: &Level) -> bool {
 }
 
 /// The registers that a scan reads columns into early.
-fn read_early(scan: &Scan) -> impl Iterator<Item = Reg> {
+pub(super) fn read_early(scan: &Scan) -> impl Iterator<Item = Reg> {
     let (of_row, of_table) = match scan {
         Scan::Table(scan) => (Some(&scan.early), None),
         Scan::Index(scan) => (Some(&scan.early), scan.table.as_ref().map(|table| &table.early)),
@@ -416,6 +416,6 @@ fn read_early(scan: &Scan) -> impl Iterator<Item = Reg> {
     [of_row, of_table].into_iter().flatten().flat_map(loaded)
 }
 
-fn loaded(loads: &Loads) -> impl Iterator<Item = Reg> {
+pub(super) fn loaded(loads: &Loads) -> impl Iterator<Item = Reg> {
     loads.columns.iter().map(|load| load.reg).chain(loads.rowid)
 }

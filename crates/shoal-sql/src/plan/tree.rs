@@ -322,7 +322,16 @@ impl Tree<'_> {
     }
 
     /// The scan of one table.
-    fn level(&mut self, level: &Level, measure: Option<usize>, parent: usize) {
+    fn level(&mut self, level: &Level, measure: Option<usize>, mut parent: usize) {
+        if let Scan::Pages(scan) = &level.scan {
+            let by_row = level.on.len() + level.filter.len();
+            if by_row > 0 {
+                let detail = format!("{}, row by row", counted(by_row, "predicate"));
+                parent = self.add(parent, "filter", detail, (None, None));
+            }
+            let steps = (&scan.pipeline, &*scan.pipeline.levels);
+            return self.joined(steps, None, (measure, false), parent);
+        }
         let (node, query) = match &level.scan {
             Scan::Hash(hash) => ("hash build", query_of(&hash.source)),
             scan => (node_of_scan(scan), query_of(scan)),
@@ -437,6 +446,7 @@ fn node_of_scan(scan: &Scan) -> &'static str {
         Scan::Index(scan) if !scan.equal.is_empty() => "seek",
         Scan::Index(_) => "index scan",
         Scan::Columns(_) => "columns",
+        Scan::Pages(_) => "pages",
         Scan::Query(_) => "query",
         Scan::Hash(_) => "hash build",
         Scan::Each(scan) => match &scan.values {
@@ -456,6 +466,10 @@ fn join_of_level(level: &Level) -> (&'static str, &'static str) {
     let node = match &level.scan {
         Scan::Hash(hash) if !hash.keys.is_empty() => "hash join",
         Scan::Table(scan) if matches!(scan.range, RowidRange::Equal(_)) => "lookup join",
+        Scan::Pages(scan) => match &*scan.pipeline.levels {
+            [step] => join_of_step(step, &scan.pipeline.walk),
+            _ => "nested loop",
+        },
         _ => "nested loop",
     };
     let keeps = match (level.keeps_left, level.keeps_right) {

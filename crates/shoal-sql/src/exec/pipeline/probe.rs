@@ -211,19 +211,48 @@ impl Pipeline {
         if !self.is_quick() || !self.find_quickly(txn, around, memory, first)? {
             return self.for_each_until(txn, around, memory, sink);
         }
-        let Some(level) = self.levels.first() else { return Ok(()) };
         for number in 0..memory.leaf.len() {
-            let given = memory.leaf.row(number, txn);
-            let fields = given.fields.get(given.found.fields as usize..).unwrap_or_default();
-            let place = (given.found.page, given.bytes);
-            let row = LeafRow::new(given.found.rowid, place, fields, around);
-            if level.filter.iter().all(|test| test.holds(|operand| row.value(operand)))
+            if let Some(row) = self.few_row(txn, around, memory, number)
                 && !sink(RowView::Leaf(row))?
             {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Finds all rows where they are few and a key finds them; gives how many there are before the
+    /// filter. `None` leaves the rows to the loops.
+    ///
+    /// # Errors
+    /// Errors of the file.
+    #[inline]
+    pub(crate) fn find_few(
+        &self,
+        txn: &Transaction,
+        around: &[Value],
+        memory: &mut Memory,
+    ) -> Result<Option<usize>, Error> {
+        let is_found = self.is_quick() && self.find_quickly(txn, around, memory, false)?;
+        memory.sought = is_found;
+        Ok(is_found.then(|| memory.leaf.len()))
+    }
+
+    /// A row found by [`Pipeline::find_few`], by its number; `None` where the filter drops it.
+    #[inline]
+    pub(crate) fn few_row<'r>(
+        &'r self,
+        txn: &'r Transaction,
+        around: &'r [Value],
+        memory: &'r Memory,
+        number: usize,
+    ) -> Option<LeafRow<'r>> {
+        let given = memory.leaf.row(number, txn);
+        let fields = given.fields.get(given.found.fields as usize..).unwrap_or_default();
+        let place = (given.found.page, given.bytes);
+        let row = LeafRow::new(given.found.rowid, place, fields, around);
+        let tests = &self.levels.first()?.filter;
+        tests.iter().all(|test| test.holds(|operand| row.value(operand))).then_some(row)
     }
 
     /// Finds all rows before the filter, or just the first where there is no filter and `first` is
