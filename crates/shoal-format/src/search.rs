@@ -57,12 +57,46 @@ impl Page<'_> {
     /// As [`Page::rowid`].
     #[inline]
     pub fn find_rowid(&self, rowid: i64) -> Result<usize, Corrupt> {
+        self.find_rowid_within(rowid, (0, self.cell_count()), |_, _| None)
+    }
+
+    /// As [`Page::find_rowid`] for a cell expected near number `guess`.
+    ///
+    /// Cost: a comparison for each doubling of the distance from there.
+    ///
+    /// # Errors
+    /// As [`Page::rowid`].
+    #[inline]
+    pub fn find_rowid_near(&self, rowid: i64, guess: usize) -> Result<usize, Corrupt> {
+        let count = self.cell_count();
+        let mut step = 1;
+        // The cell to look at next, where one end of the range is still the page's.
+        let near = |low: usize, high: usize| {
+            let next = match (low, high) {
+                (0, high) if high == count => Some(guess.min(count - 1)),
+                (low, high) if high == count => Some((low + step - 1).min(high - 1)),
+                (0, high) => Some(high.saturating_sub(step)),
+                _ => None,
+            };
+            step *= 2;
+            next
+        };
+        self.find_rowid_within(rowid, (0, count), near)
+    }
+
+    /// Halves a range of cells, or takes the cell that `next` gives of the range left.
+    #[inline(always)]
+    fn find_rowid_within(
+        &self,
+        rowid: i64,
+        (mut low, mut high): (usize, usize),
+        mut next: impl FnMut(usize, usize) -> Option<usize>,
+    ) -> Result<usize, Corrupt> {
         let (first, pointers) = self.pointers();
         let (bytes, is_leaf) = (self.bytes(), self.kind() == PageKind::TableLeaf);
         let is_table = self.kind().is_table();
-        let (mut low, mut high) = (0, pointers.len());
         while low < high {
-            let middle = low + (high - low) / 2;
+            let middle = next(low, high).unwrap_or(low + (high - low) / 2);
             let at = usize::from(u16::from_be_bytes(pointers[middle]));
             let quick =
                 if is_leaf { rowid_behind_len(bytes, at) } else { short_rowid_at(bytes, at + 4) };
@@ -281,12 +315,16 @@ mod tests {
             for wanted in near.chain(wanted.iter().map(|(rowid, by)| rowid >> by)) {
                 let place = sorted.partition_point(|rowid| *rowid < wanted);
                 prop_assert_eq!(page.find_rowid(wanted).unwrap(), place);
+                for guess in [0, 1, place, place / 2, place + 3, sorted.len(), usize::MAX] {
+                    prop_assert_eq!(page.find_rowid_near(wanted, guess).unwrap(), place);
+                }
             }
             for (at, byte) in noise {
                 bytes[3 + usize::from(at) % 8189] = byte;
             }
             if let Ok(page) = Page::new(&bytes, pgno, 8192) {
                 let _ = page.find_rowid(5);
+                let _ = page.find_rowid_near(5, 7);
             }
         }
     }

@@ -209,7 +209,7 @@ impl TableLookup {
             _ => self.find_leaf(txn, rowid)?,
         };
         let page = txn.btree_page(leaf)?;
-        let found = find_on_leaf(&page, self.low, rowid)?;
+        let found = find_on_leaf(&page, (self.low, self.high), rowid)?;
         Ok(found.map(|(index, cell)| (page, index, cell)))
     }
 
@@ -254,7 +254,7 @@ impl TableLookup {
             };
             // Equal rowids come side by side when many outer rows name the same row.
             if last.is_none_or(|(_, cell)| cell.rowid != rowid) {
-                last = find_on_leaf(&page, self.low, rowid)?;
+                last = find_on_leaf(&page, (self.low, self.high), rowid)?;
             }
             if let Some((index, cell)) = last {
                 found(number, &page, index, cell)?;
@@ -280,26 +280,26 @@ impl TableLookup {
         if self.image != txn.image_id() || txn.is_writer() {
             self.forget(txn);
         }
-        let mut leaves = [(Pgno::FIRST, 0_i64); BATCH];
+        let mut leaves = [(Pgno::FIRST, (0_i64, 0_i64)); BATCH];
         for (place, &rowid) in leaves.iter_mut().zip(rowids) {
             let leaf = self.find_leaf(txn, rowid)?;
-            *place = (leaf, self.low);
+            *place = (leaf, (self.low, self.high));
         }
         let mut pages = [None; BATCH];
         for (page, (leaf, _)) in pages.iter_mut().zip(&leaves[..rowids.len()]) {
             *page = Some(txn.btree_page(*leaf)?);
         }
         if self.is_large(txn) {
-            let lows = leaves.iter().map(|(_, low)| *low);
+            let lows = leaves.iter().map(|(_, (low, _))| *low);
             let rows = pages.iter().zip(lows).zip(rowids);
             touch(rows.filter_map(|((page, low), &rowid)| Some((page.as_ref()?, low, rowid))));
         }
-        for (((page, (_, low)), &rowid), found) in
+        for (((page, (_, range)), &rowid), found) in
             pages.iter().zip(&leaves).zip(rowids).zip(found.iter_mut())
         {
             *found = None;
             if let Some(page) = page
-                && let Some((index, cell)) = find_on_leaf(page, *low, rowid)?
+                && let Some((index, cell)) = find_on_leaf(page, *range, rowid)?
             {
                 *found = Some(page.payload(index, cell)?);
             }
@@ -424,9 +424,13 @@ fn touch<'p, 't: 'p>(rows: impl Iterator<Item = (&'p Page<'t>, i64, i64)>) {
     std::hint::black_box(sum);
 }
 
-/// The row `rowid` of a leaf with rowids from `low` on.
+/// The row `rowid` of a leaf whose rowids are in a range.
 #[inline(always)]
-fn find_on_leaf(page: &Page<'_>, low: i64, rowid: i64) -> Result<Option<(usize, LeafCell)>, Error> {
+fn find_on_leaf(
+    page: &Page<'_>,
+    (low, high): (i64, i64),
+    rowid: i64,
+) -> Result<Option<(usize, LeafCell)>, Error> {
     let count = page.cell_count();
     let guess = usize::try_from(rowid.wrapping_sub(low)).unwrap_or(usize::MAX);
     if guess < count {
@@ -435,7 +439,26 @@ fn find_on_leaf(page: &Page<'_>, low: i64, rowid: i64) -> Result<Option<(usize, 
             return Ok(Some((guess, cell)));
         }
     }
-    let index = page.find_rowid(rowid)?;
+    find_sparse(page, (low, high), rowid)
+}
+
+/// As [`find_on_leaf`] where rowids are missing: sought where the row is if the others are evenly
+/// apart.
+#[inline(never)]
+fn find_sparse(
+    page: &Page<'_>,
+    (low, high): (i64, i64),
+    rowid: i64,
+) -> Result<Option<(usize, LeafCell)>, Error> {
+    let count = page.cell_count();
+    let (passed, span) = (rowid.wrapping_sub(low) as u64, high.wrapping_sub(low) as u64);
+    let index = match passed.checked_mul(count as u64) {
+        // The last leaf has no end, the first one perhaps no beginning.
+        Some(passed) if span < u64::MAX / 2 => {
+            page.find_rowid_near(rowid, (passed / (span + 1)) as usize)?
+        }
+        _ => page.find_rowid(rowid)?,
+    };
     if index < count {
         let cell = page.leaf_row(index)?;
         if cell.rowid == rowid {
