@@ -1,6 +1,7 @@
 //! The loop over the entries of an index, and the rows they name.
 
 use std::cmp::Ordering;
+use std::ops::RangeInclusive;
 
 use shoal_store::{BATCH, IndexLookup, IndexWalk, Transaction};
 
@@ -137,8 +138,9 @@ impl<'a, 't> LoopRun<'a, 't> {
         result
     }
 
-    /// The rows named by entries with one integer, where the entries are decoded: all of them,
-    /// without a pause; whether any matched. `None` leaves the rows to a walk.
+    /// The rows named by entries with one integer, and a range of rowids perhaps, where the entries
+    /// are decoded: all of them, without a pause; whether any matched. `None` leaves the rows to a
+    /// walk.
     fn known_rows<S>(
         &mut self,
         (number, level, access): (usize, &PipelineStep, &IndexAccess),
@@ -149,9 +151,10 @@ impl<'a, 't> LoopRun<'a, 't> {
     where
         S: FnMut(&mut LoopRun<'a, 't>) -> Result<(), Error>,
     {
-        let (&[Value::Int(key)], Some((column, lookup))) = (keys, access.row) else {
+        let (&[Value::Int(key), ref ends @ ..], Some((column, lookup))) = (keys, access.row) else {
             return Ok(None);
         };
+        let Some(within) = rowids_between(access, ends, column) else { return Ok(None) };
         // Nothing but the rowid may be asked of an entry.
         let is_bare = self.pipeline.records[access.entry].places.len() == 1;
         let is_plain = !access.descending && !access.once && level.before.is_empty();
@@ -161,7 +164,9 @@ impl<'a, 't> LoopRun<'a, 't> {
         let mut matched = false;
         let txn = self.txn;
         let is_known = index.each_known_rowids(txn, key, column, |rowids| {
-            for some in rowids.chunks(BATCH) {
+            let from = rowids.partition_point(|rowid| rowid < within.start());
+            let count = rowids[from..].partition_point(|rowid| rowid <= within.end());
+            for some in rowids[from..from + count].chunks(BATCH) {
                 let rows = &self.memory.lookups[lookup];
                 if some.len() > 1 && rows.is_large(txn) {
                     rows.warm(txn, some);
@@ -330,6 +335,41 @@ impl<'a, 't> LoopRun<'a, 't> {
         self.memory.keys = keys;
         any
     }
+}
+
+/// The range of rowids, which are column `column` of an entry behind the key, given by the ends of
+/// an index lookup; empty where nothing is within, `None` where the ends are no integers.
+fn rowids_between(
+    access: &IndexAccess,
+    ends: &[Value],
+    column: usize,
+) -> Option<RangeInclusive<i64>> {
+    if access.start.is_none() && access.stop.is_none() {
+        return Some(i64::MIN..=i64::MAX);
+    }
+    if column != 1 || access.order.column(1).descending {
+        return None;
+    }
+    let mut ends = ends.iter();
+    let (mut low, mut high) = (i64::MIN, i64::MAX);
+    if let Some(end) = &access.start {
+        low = match ends.next()? {
+            Value::Int(int) if end.inclusive => *int,
+            Value::Int(i64::MAX) => return Some(RangeInclusive::new(1, 0)),
+            Value::Int(int) => int + 1,
+            Value::Null if end.above_null => i64::MIN,
+            _ => return None,
+        };
+    }
+    if let Some(end) = &access.stop {
+        high = match ends.next()? {
+            Value::Int(int) if end.inclusive => *int,
+            Value::Int(i64::MIN) => return Some(RangeInclusive::new(1, 0)),
+            Value::Int(int) => int - 1,
+            _ => return None,
+        };
+    }
+    Some(low..=high)
 }
 
 /// Puts the values of an index lookup into `keys`: the equalities', then the ends of the range.
