@@ -106,12 +106,13 @@ impl LeafCell {
         let word = word_at(area, usize::from(at))?;
         // Rowids of two and three bytes are the most common ones; of what is done for one length
         // little is done again for the next.
-        let head = Head::read::<2>(word)
-            .or_else(|| Head::read::<3>(word))
-            .or_else(|| Head::read::<1>(word))
-            .or_else(|| Head::read::<4>(word))
-            .or_else(|| Head::read::<5>(word))
-            .or_else(|| Head::read::<6>(word))?;
+        let head = if let Some(head) = Head::read::<2>(word) {
+            head
+        } else if let Some(head) = Head::read::<3>(word) {
+            head
+        } else {
+            Head::other(word)?
+        };
         head.cell(first + u32::from(at), first + area.len() as u32)
     }
 
@@ -216,6 +217,18 @@ impl Head {
         }
         let payload_len = (high | rest >> 56) as u32;
         Some(Head { size: 1 + LEN, two: two as u32, payload_len, rowid })
+    }
+
+    /// As [`Head::read`] for a rowid of one byte, or of more than three.
+    #[inline(never)]
+    fn other(word: u64) -> Option<Head> {
+        match rowid_len(word) {
+            1 => Head::read::<1>(word),
+            4 => Head::read::<4>(word),
+            5 => Head::read::<5>(word),
+            6 => Head::read::<6>(word),
+            _ => None,
+        }
     }
 
     /// Where the record is of the cell of this head at `at`.
