@@ -328,3 +328,32 @@ fn rows_of_one_key_longer_than_a_batch_are_all_given() {
     }
     check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
 }
+
+/// Entries of an index leave their rowids to conditions, and to the set of rows with a match.
+#[test]
+fn rowids_of_entries_are_those_of_their_rows() {
+    let rows = "create table a(id integer primary key, x int); \
+        create table b(aid int, t int); create index bi on b(aid); \
+        with recursive n(i) as (select 1 union all select i + 1 from n where i < 2000) \
+        insert into b select i % 300, i from n; \
+        with recursive n(i) as (select 1 union all select i + 1 from n where i < 500) \
+        insert into a select i, i from n;";
+    let scratch = Scratch::new(rows);
+    let mut queries = String::new();
+    for join in ["join", "left join", "full join", "right join"] {
+        for filter in [
+            "",
+            "where b.rowid > a.x or b.rowid is null",
+            "where b.rowid % 3 = 1",
+            "where b.rowid > 700 and b.rowid <= 1500",
+        ] {
+            for more in ["", "and b.rowid > a.x", "and b.rowid > a.x * 3 and b.rowid < 1200"] {
+                queries += &format!(
+                    "select count(*), sum(a.x), sum(b.t), sum(b.rowid) from a {join} b \
+                     on b.aid = a.id {more} {filter};\n"
+                );
+            }
+        }
+    }
+    check_all(&mut scratch.ours(), &scratch.theirs(), &queries.repeat(2));
+}

@@ -141,6 +141,12 @@ fn lower_part(
         (None, None) => key_sets(select, &steps, compiler),
         _ => Box::default(),
     };
+    for step in &mut steps {
+        if let Access::Index(index) = &mut step.access {
+            // The walk's own wish for the rowid is the only one.
+            index.names_rows = index.row.is_some() && lowering.wanted[index.entry].len() == 1;
+        }
+    }
     let (records, fields) = lowering.records(key);
     let mut number = |operand: &mut Operand| number_field(operand, &records);
     constant.iter_mut().for_each(|test| test.each_operand(&mut number));
@@ -776,6 +782,7 @@ impl Lowering {
             entry,
             row: None,
             rowid: None,
+            names_rows: false,
             once: false,
         })
     }

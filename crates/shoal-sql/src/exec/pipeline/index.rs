@@ -155,10 +155,8 @@ impl<'a, 't> LoopRun<'a, 't> {
             return Ok(None);
         };
         let Some(within) = rowids_between(access, ends, column) else { return Ok(None) };
-        // Nothing but the rowid may be asked of an entry.
-        let is_bare = self.pipeline.records[access.entry].places.len() == 1;
         let is_plain = !access.descending && !access.once && level.before.is_empty();
-        if !is_bare || !is_plain || access.equal.len() != 1 {
+        if !access.names_rows || !is_plain || access.equal.len() != 1 {
             return Ok(None);
         }
         let mut matched = false;
