@@ -357,3 +357,41 @@ fn rowids_of_entries_are_those_of_their_rows() {
     }
     check_all(&mut scratch.ours(), &scratch.theirs(), &queries.repeat(2));
 }
+
+/// Inner loops end once no more rows are wanted, and so do several tables joined with a row of a
+/// function.
+#[test]
+fn a_limit_ends_the_loops_within() {
+    let rows = "create table a(id integer primary key, x int); \
+        insert into a values (1, 1), (2, 2), (3, 3); \
+        create table b(id integer primary key, v int, t text); \
+        with recursive n(i) as (select 1 union all select i + 1 from n where i < 30000) \
+        insert into b select i, i % 100, 'some text ' || i from n; create index bv on b(v);";
+    let scratch = Scratch::new(rows);
+    let mut queries = String::new();
+    for from in [
+        "a cross join b cross join b b2 where a.id = 1",
+        "json_each('[1]') j cross join a cross join b cross join b b2 where a.id = j.value",
+        "a cross join b b2 cross join b where a.id = 1 and +b.v > 3 and +b2.v >= 0",
+        "a cross join b on b.v = a.x cross join b b2 where a.id = 2",
+    ] {
+        queries += &format!(
+            "select b.t from {from} limit 3;\nselect b.t from {from} limit 300 offset 40;\n\
+             select exists(select 1 from {from});\n\
+             select exists(select 1 from {from} and b.v + b2.v + a1.id > 0) from a a1;\n"
+        );
+    }
+    // Many rows of one row of the outermost loop, and a few of the next one.
+    for from in [
+        "a cross join b on b.v > a.x * 20",
+        "a cross join b on b.v > a.x * 20 where a.id = 2",
+        "a cross join b on b.v = a.x cross join b b2 on b2.v = b.v and b2.id % 7 = b.id % 7",
+        "b b2 cross join b on b.v = b2.v and b.id > 9000 where b2.id in (2, 900, 7)",
+        "b b2 cross join b on b.v = b2.v and b.id > 9000 where b2.v = 3 and b2.id < 900",
+        "a left join b on b.v = a.x * 4 and b.id > a.id",
+    ] {
+        let other = if from.contains("b2") { "b2.id" } else { "b.v" };
+        queries += &format!("select b.id, b.t, {other} from {from};\n");
+    }
+    check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
+}

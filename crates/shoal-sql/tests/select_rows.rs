@@ -56,3 +56,42 @@ fn aggregates_in_an_order() {
          select group_concat(b order by b collate binary) from t; select group_concat(a order by (select q from u where p = a)) from t; select group_concat(b order by c) over () from t; select abs(a order by b) from t; select group_concat(b order by nosuch) from t; select total(a order by b) + group_concat(a order by c) from t;",
     );
 }
+
+/// Columns beside aggregates are those of the row with the extreme, of several extremes the last
+/// one's; a call written twice is one.
+#[test]
+fn columns_beside_extremes() {
+    let rows = "create table t(id integer primary key, k int, x int, y, s text); \
+        insert into t values (1,0,7,1,'a'),(2,0,0,5,'b'),(3,0,9,null,'c'),(4,1,null,2,'d'),\
+        (5,1,3,2,'e'),(6,2,null,null,'f'),(7,0,0,9,'g'); create index tk on t(k);";
+    let scratch = Scratch::new(rows);
+    let mut queries = String::new();
+    for aggregates in [
+        "min(x)",
+        "max(x)",
+        "min(x), max(x)",
+        "max(x), min(x)",
+        "min(x), count(*), max(y), sum(x)",
+        "max(x), max(x) + 1, min(x)",
+        "min(x), min(y), max(y), max(x)",
+        "count(*), count(*), sum(x), total(x)",
+    ] {
+        for having in [
+            "",
+            "having min(x) < 8",
+            "having max(x) > 1 and count(*) > 1",
+            "having max(y) is not null",
+        ] {
+            for order in ["", "order by min(x)", "order by max(y) desc, k", "order by s"] {
+                for table in ["t", "t not indexed"] {
+                    queries += &format!(
+                        "select k, {aggregates}, s, id from {table} group by k {having} {order};\n\
+                         select {aggregates}, s from {table} {having} {order};\n"
+                    );
+                }
+            }
+        }
+    }
+    queries.retain(|c| c != '\0');
+    check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
+}

@@ -155,7 +155,7 @@ impl GroupStore {
 
     /// Forgets the groups from number `from` on that fail the plan's tests, but the last group,
     /// whose rows may still come; gives that group's number. For plans whose groups end one after
-    /// the other, and keep nothing beside keys and plain aggregates.
+    /// the other, with plain aggregates, and the first row's values kept, if any.
     pub(super) fn drop_failing(&mut self, plan: &GroupPlan, from: usize) -> usize {
         let (width, aggregates) = (width(plan), plan.aggregates.len());
         let mut to = from;

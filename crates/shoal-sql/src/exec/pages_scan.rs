@@ -88,7 +88,8 @@ impl PagesScanRun {
             return Ok(false);
         }
         if self.ready.is_empty() {
-            self.ready = self.rows.fill(pipeline, txn, &machine.registers, memory)?;
+            machine.session.check()?;
+            self.ready = self.rows.fill_many(pipeline, txn, &machine.registers, memory)?;
             memory.tell(pipeline, machine.analysis);
         }
         let Some(row) = self.ready.next() else { return Ok(false) };

@@ -208,7 +208,9 @@ impl Lines<'_> {
     fn level(&mut self, level: &Level, parent: i64) {
         let (inner, verb) = match &level.scan {
             Scan::Columns(scan) => return self.steps(&scan.pipeline, parent),
-            Scan::Pages(scan) if level.words.is_none() => return self.steps(&scan.pipeline, parent),
+            Scan::Pages(scan) if level.words.is_none() => {
+                return self.steps(&scan.pipeline, parent);
+            }
             Scan::Operator(operator) => {
                 operator.input.levels.iter().for_each(|level| self.level(level, parent));
                 (&level.scan, "")

@@ -33,11 +33,11 @@ pub(super) fn find_on_pages(levels: Vec<Level>, compiler: &Compiler) -> Vec<Leve
     let mut rest = levels;
     let mut found = Vec::with_capacity(rest.len());
     while !rest.is_empty() {
-        let together = rest.iter().take_while(|level| is_inner(level)).count().max(1);
+        let together = 1 + rest.iter().skip(1).take_while(|level| is_inner(level)).count();
         let mut made = None;
         for count in (1..=together).rev() {
             let behind = rest.split_off(count);
-            made = together_on_pages(&mut rest, compiler);
+            made = together_on_pages(&mut rest, None, compiler);
             let is_made = made.is_some();
             if is_made {
                 rest = behind;
@@ -57,14 +57,23 @@ pub(super) fn find_on_pages(levels: Vec<Level>, compiler: &Compiler) -> Vec<Leve
     found
 }
 
-/// True for a table's loop that may stand behind others of one pipeline.
+/// True for a table's loop that may stand behind others of one pipeline: it finds one row for each
+/// of theirs, so that a batch stays a batch. The first loop of a pipeline alone can pause.
 fn is_inner(level: &Level) -> bool {
-    let is_table = matches!(level.scan, Scan::Table(_) | Scan::Index(_));
-    is_table && !level.keeps_left && !level.keeps_right && !level.anti && level.on.is_empty()
+    let is_point = match &level.scan {
+        Scan::Table(scan) => matches!(scan.range, RowidRange::Equal(_)),
+        _ => false,
+    };
+    is_point && !level.keeps_left && !level.keeps_right && !level.anti && level.on.is_empty()
 }
 
-/// One loop over the rows of some; `None`, and nothing changed, where that cannot be made.
-fn together_on_pages(levels: &mut Vec<Level>, compiler: &Compiler) -> Option<Level> {
+/// One loop over the rows of some, which may read a register `beside` those of the rows around;
+/// `None` where that cannot be made: the levels then ask what they asked.
+fn together_on_pages(
+    levels: &mut Vec<Level>,
+    beside: Option<Reg>,
+    compiler: &Compiler,
+) -> Option<Level> {
     let is_simple = |code: &Code| code.predicate().is_some();
     let (last, before) = levels.split_last()?;
     let fits = |level: &Level| {
@@ -73,12 +82,15 @@ fn together_on_pages(levels: &mut Vec<Level>, compiler: &Compiler) -> Option<Lev
     };
     let alone = before.is_empty();
     let all_simple = before.iter().all(|level| level.filter.iter().all(is_simple));
-    if !levels.iter().all(fits) || !all_simple || !(alone || is_inner(last)) {
+    // A loop with others behind keeps no row of its own.
+    let is_plain = |level: &Level| !level.keeps_left && !level.anti && level.on.is_empty();
+    let fits_together = alone || (before.iter().all(is_plain) && is_inner(last));
+    if !levels.iter().all(fits) || !all_simple || !fits_together {
         return None;
     }
     let mut around = registers_around(levels, compiler);
     let mut keys = take_keys(&mut levels[0].scan);
-    around.extend(keys.iter().map(|code| code.result));
+    around.extend(keys.iter().map(|code| code.result).chain(beside));
     let last = levels.last_mut()?;
     let keeps_left = std::mem::take(&mut last.keeps_left);
     let anti = std::mem::take(&mut last.anti);
@@ -170,7 +182,7 @@ fn each_on_pages(level: &mut Level, compiler: &Compiler) {
         registers: Vec::new(),
     };
     let mut inner = vec![inner];
-    match together_on_pages(&mut inner, compiler) {
+    match together_on_pages(&mut inner, Some(each.reg), compiler) {
         Some(made) => (each.inner, *late) = (made.scan, Loads::default()),
         None => each.inner = inner.remove(0).scan,
     }

@@ -502,7 +502,8 @@ impl Compiler {
         let is_told = is_told && !keys.is_empty();
         let having = select.having.as_ref().filter(|_| !is_told).map(|having| self.code(having));
         let kept = self.kept_of_group(select, order_by);
-        let picks = picking(&select.aggregates);
+        let is_key = |reg: &Reg| keys.iter().any(|(code, _)| code.copied() == Some(*reg));
+        let picks = picking(&select.aggregates, kept.iter().all(is_key));
         Some(GroupPlan {
             keys,
             aggregates,

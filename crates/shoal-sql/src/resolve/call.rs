@@ -178,18 +178,15 @@ impl<'a> Resolver<'a> {
         let mut arguments: Vec<Expr> =
             arguments.into_iter().map(|argument| argument.expr).collect();
         let json = self.json_arguments(function.name(), &mut arguments);
+        let distinct = call.distinct;
+        let made = Aggregate { function, arguments, json, distinct, filter, order_by, collation };
         let scope = &mut self.scopes[depth];
-        scope.aggregates.push(Aggregate {
-            function,
-            arguments,
-            json,
-            distinct: call.distinct,
-            filter,
-            order_by,
-            collation,
-        });
-        let expr = Expr::Aggregate { select: scope.select, index: scope.aggregates.len() - 1 };
-        Ok(Bound::with(expr, kept))
+        let known = scope.aggregates.iter().position(|known| known.is_same(&made));
+        let index = known.unwrap_or(scope.aggregates.len());
+        if known.is_none() {
+            scope.aggregates.push(made);
+        }
+        Ok(Bound::with(Expr::Aggregate { select: scope.select, index }, kept))
     }
 
     /// A call of a scalar function; the few functions with arguments left unevaluated are

@@ -1,6 +1,22 @@
 //! Equality of expressions: surely the same value for the same row.
 
-use super::tree::Expr;
+use super::tree::{Aggregate, Expr};
+
+impl Aggregate {
+    /// True where two aggregates surely have the same value for the same group. Some equal pairs
+    /// are not recognised.
+    pub(crate) fn is_same(&self, other: &Aggregate) -> bool {
+        let Aggregate { function, arguments, distinct, collation, json, .. } = self;
+        let is_plain =
+            |it: &Aggregate| !it.function.is_own() && it.filter.is_none() && it.order_by.is_empty();
+        is_plain(self)
+            && is_plain(other)
+            && function.name() == other.function.name()
+            && (distinct, collation, json) == (&other.distinct, &other.collation, &other.json)
+            && arguments.len() == other.arguments.len()
+            && arguments.iter().zip(&other.arguments).all(|(a, b)| a.is_same(b))
+    }
+}
 
 impl Expr {
     /// True where two expressions surely have the same value for the same row. Some equal pairs are

@@ -58,8 +58,7 @@ impl<'t> LoopRun<'_, 't> {
                 Arm::Rowid { key } => {
                     if let Some(rowid) = self.rowid_of(key)
                         && self.memory.any.seen.insert(rowid)
-                        && let Some(found) =
-                            self.memory.lookups[lookup].locate(self.txn, rowid)?
+                        && let Some(found) = self.memory.lookups[lookup].locate(self.txn, rowid)?
                     {
                         self.put_row(level.record, found)?;
                         self.matched(0, level, sink)?;

@@ -9,7 +9,7 @@ use super::run::{LoopRun, Memory, Start, note, rowid_of_value};
 use super::slots::{Slots, fixed};
 use crate::Error;
 use crate::exec::computed::ComputedRow;
-use crate::plan::pipeline::{Operand, Pipeline, Walk};
+use crate::plan::pipeline::{Access, Operand, Pipeline, Walk};
 use crate::value::{Value, ValueRef};
 
 /// A loop's current row of a pipeline.
@@ -203,8 +203,8 @@ impl Pipeline {
         LoopRun::new(self, txn, parameters, memory).outer(1, &mut |run| {
             run.find_late()?;
             if !sink(RowView::Run(run))? {
-                // A full batch ends the loops.
-                run.memory.rows = 1;
+                // A full batch ends the outermost loop.
+                (run.memory.rows, run.ended) = (1, true);
             }
             Ok(())
         })
@@ -346,7 +346,9 @@ impl Pipeline {
         }
     }
 
-    /// Finds rows until the batch has `enough`, or no more exist. Not for points and seeks.
+    /// Finds rows until the batch has `enough`, or no more exist. Of several loops the outermost one
+    /// alone can pause: a batch has all rows of its last row where they are a few, and no more than
+    /// are `wanted`. Not for points and seeks.
     ///
     /// # Errors
     /// Errors of the file.
@@ -355,7 +357,7 @@ impl Pipeline {
         txn: &Transaction,
         parameters: &[Value],
         memory: &mut Memory,
-        enough: usize,
+        (enough, wanted): (usize, usize),
     ) -> Result<(), Error> {
         if memory.start == Start::Kept {
             let Memory { leaf, kept, start, .. } = &mut *memory;
@@ -372,15 +374,39 @@ impl Pipeline {
             Walk::RowidList => self.fill_listed(txn, parameters, memory, enough),
             Walk::NestedLoop { .. } | Walk::Point { .. } | Walk::Seek(_) | Walk::Count => {
                 let outputs = self.outputs.as_deref().unwrap_or_default();
+                let most = self.most_of_row(memory.given_of_row).map(|most| most.max(enough));
                 let mut run = LoopRun::new(self, txn, parameters, memory);
                 run.pauses = true;
                 run.outer(enough, &mut |run| {
+                    run.of_row += 1;
+                    if run.passed > 0 {
+                        run.passed -= 1;
+                        return Ok(());
+                    }
                     run.find_late()?;
                     run.put_in_batch(outputs);
+                    run.ended = run.memory.rows >= wanted;
+                    if !run.ended && most.is_some_and(|most| run.memory.is_full(most)) {
+                        (run.ended, run.memory.given_of_row) = (true, run.of_row);
+                    }
                     Ok(())
                 })
             }
         }
+    }
+
+    /// Most rows of a batch within one row of the outermost loop, of which so many were given; `None`
+    /// for loops that find no such row again. Each batch begins by passing over the rows given, so
+    /// batches grow: all of them together cost a few times the rows, and memory has a bound.
+    fn most_of_row(&self, given: u64) -> Option<usize> {
+        let (first, _) = self.levels.split_first().filter(|(_, inner)| !inner.is_empty())?;
+        match first.access {
+            Access::Rows { .. } | Access::Rowid { .. } | Access::Index(_) => {}
+            Access::Any { .. } | Access::Common { .. } | Access::Hash(_) => return None,
+        }
+        let outputs = self.outputs.as_deref().map_or(1, |outputs| outputs.len().max(1));
+        let most = (SLOTS_MAX / outputs).max(ROWS_OF_ONE);
+        Some(usize::try_from(given.saturating_mul(2)).unwrap_or(most).clamp(ROWS_OF_ONE, most))
     }
 
     /// As [`Pipeline::fill`], of one table in its order.
@@ -501,3 +527,10 @@ fn forced_ranges(txn: &Transaction, root: Pgno, parts: usize) -> Vec<(i64, i64)>
     ranges.push((low, i64::MAX));
     ranges
 }
+
+/// So many rows of one row of the outermost loop may be in a batch at first: found again they would
+/// cost more than they take.
+const ROWS_OF_ONE: usize = 1 << 10;
+
+/// Most values of a batch within one row of the outermost loop: 16 MiB.
+const SLOTS_MAX: usize = 1 << 20;

@@ -382,7 +382,7 @@ impl<'a, 't> LoopRun<'a, 't> {
                     let rowid = rows.ints.rowids[place];
                     if within.has(rowid) && rows.ints.is_of(place, key) {
                         matched |= self.keyed_row(step, (rowid, is_told), sink)?;
-                        if matched && level.anti {
+                        if self.ended || (matched && level.anti) {
                             break;
                         }
                     }
@@ -393,7 +393,7 @@ impl<'a, 't> LoopRun<'a, 't> {
                 let Some(sorted) = sorted else {
                     for &rowid in others.get(key.as_slice()).into_iter().flatten() {
                         matched |= self.keyed_row(step, (rowid, false), sink)?;
-                        if matched && level.anti {
+                        if self.ended || (matched && level.anti) {
                             break;
                         }
                     }
@@ -404,7 +404,7 @@ impl<'a, 't> LoopRun<'a, 't> {
                     place = next;
                     let Some(ValueRef::Int(rowid)) = row.next() else { break };
                     matched |= self.keyed_row(step, (rowid, false), sink)?;
-                    if matched && level.anti {
+                    if self.ended || (matched && level.anti) {
                         break;
                     }
                 }

@@ -176,7 +176,7 @@ impl<'a, 't> LoopRun<'a, 't> {
                     self.put_row(level.record, found)?;
                     matched |= self.matched(number, level, sink)?;
                     let is_full = number == 0 && self.memory.is_full(enough);
-                    if is_full || (matched && level.anti) {
+                    if is_full || self.ended || (matched && level.anti) {
                         return Ok(false);
                     }
                 }
@@ -222,7 +222,11 @@ impl<'a, 't> LoopRun<'a, 't> {
         let (mut walk, mut more) = match (start, &self.memory.walk) {
             (Start::At, Some(place)) => {
                 let mut walk = lookup.resume(self.txn, place)?;
-                let more = if descending { walk.prev()? } else { walk.next()? };
+                let more = match descending {
+                    _ if self.passed > 0 => walk.is_valid(),
+                    true => walk.prev()?,
+                    false => walk.next()?,
+                };
                 (walk, more)
             }
             _ => {
@@ -273,8 +277,9 @@ impl<'a, 't> LoopRun<'a, 't> {
             } {
                 matched |= self.matched(number, level, sink)?;
             }
-            if level.anti && matched {
-                return Ok(true);
+            // The outermost loop notes its place first.
+            if (self.ended && number > 0) || (level.anti && matched) {
+                return Ok(matched);
             }
             // An inner loop goes on at a full batch, too: the outermost one alone can be resumed.
             if number == 0 && self.memory.is_full(enough) {

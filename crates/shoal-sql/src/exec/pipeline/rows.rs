@@ -112,9 +112,9 @@ impl PipelineRows {
         self.fill_many(pipeline, txn, parameters, memory)
     }
 
-    /// As [`PipelineRows::fill`] for nodes with loops.
+    /// As [`PipelineRows::fill`] for nodes with loops, and for keys with more than a few rows.
     #[inline(never)]
-    fn fill_many(
+    pub(crate) fn fill_many(
         &mut self,
         pipeline: &Pipeline,
         txn: &Transaction,
@@ -126,7 +126,7 @@ impl PipelineRows {
             let wanted = self.limit.saturating_add(self.offset);
             let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
             let size = pipeline.forced.batch_rows(self.size.min(wanted));
-            pipeline.fill(txn, parameters, memory, size)?;
+            pipeline.fill(txn, parameters, memory, (size, wanted))?;
             self.size = (self.size * 8).min(BATCH_ROWS_MAX);
             let places = pipeline.is_lazy(memory);
             let given = self.take(if places { memory.leaf.len() } else { memory.rows });

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use shoal_store::{
-    BATCH, ColumnFinder, ColumnPlace, HeaderWalk, IndexLookup, LeafCell, Page, Payload, Pgno, Place,
-    TableCursor, TableLookup, Transaction, WalkPlace,
+    BATCH, ColumnFinder, ColumnPlace, HeaderWalk, IndexLookup, LeafCell, Page, Payload, Pgno,
+    Place, TableCursor, TableLookup, Transaction, WalkPlace,
 };
 
 use super::any::AnyMemory;
@@ -56,6 +56,9 @@ pub(crate) struct Memory {
     pub(super) start: Start,
     pub(super) place: Option<Place>,
     pub(super) walk: Option<WalkPlace>,
+    /// How many rows of the outermost loop's row were given: above 0 where the next batch goes on
+    /// among them. The row is found again then, and so many of its rows are passed over.
+    pub(super) given_of_row: u64,
     pub(super) any: AnyMemory,
     /// The rows of this run behind each step of nested loops but the last.
     pub(super) found: [u64; RECORDS_MAX],
@@ -101,6 +104,7 @@ impl Memory {
             start: Start::Fresh,
             place: None,
             walk: None,
+            given_of_row: 0,
             any: AnyMemory::default(),
             found: [0; RECORDS_MAX],
             told: [0; RECORDS_MAX],
@@ -231,6 +235,11 @@ pub(crate) struct LoopRun<'a, 't> {
     /// True where a full batch pauses the outermost loop, to be resumed; otherwise the batch ends
     /// the loops.
     pub(super) pauses: bool,
+    /// True once the batch has all that it may have: all loops end, the inner ones, too.
+    pub(super) ended: bool,
+    /// Rows found of the outermost loop's row, and how many of them are still to be passed over.
+    pub(super) of_row: u64,
+    pub(super) passed: u64,
 }
 
 impl<'a, 't> LoopRun<'a, 't> {
@@ -241,7 +250,17 @@ impl<'a, 't> LoopRun<'a, 't> {
         memory: &'a mut Memory,
     ) -> LoopRun<'a, 't> {
         let records = [Current::NONE; RECORDS_MAX];
-        LoopRun { pipeline, txn, parameters, memory, records, pauses: false }
+        LoopRun {
+            pipeline,
+            txn,
+            parameters,
+            memory,
+            records,
+            pauses: false,
+            ended: false,
+            of_row: 0,
+            passed: 0,
+        }
     }
 
     /// Puts the current row into the batch.
@@ -260,6 +279,9 @@ impl<'a, 't> LoopRun<'a, 't> {
         let pipeline = self.pipeline;
         let level = &pipeline.levels[0];
         let start = std::mem::replace(&mut self.memory.start, Start::Done);
+        let given = std::mem::take(&mut self.memory.given_of_row);
+        self.passed = if start == Start::Fresh { 0 } else { given };
+        let goes_on = self.passed > 0;
         if start == Start::Fresh {
             self.memory.found.fill(0);
             self.memory.told.fill(0);
@@ -279,7 +301,11 @@ impl<'a, 't> LoopRun<'a, 't> {
                     (Start::Done | Start::Kept, _) | (Start::At, None) => return Ok(()),
                     (Start::At, Some(place)) => {
                         let mut cursor = TableCursor::resume(self.txn, place)?;
-                        let more = if *descending { cursor.prev()? } else { cursor.next()? };
+                        let more = match *descending {
+                            _ if goes_on => cursor.is_valid(),
+                            true => cursor.prev()?,
+                            false => cursor.next()?,
+                        };
                         (cursor, more)
                     }
                     (Start::Fresh, _) => {
@@ -366,10 +392,15 @@ impl<'a, 't> LoopRun<'a, 't> {
                 }
                 self.listed((level, *lookup), enough, sink)
             }
-            Access::Rowid { .. } => match start {
-                Start::Fresh => self.level(0, sink),
-                _ => Ok(()),
-            },
+            Access::Rowid { .. } => {
+                if start == Start::Fresh || goes_on {
+                    self.level(0, sink)?;
+                }
+                if self.memory.given_of_row > 0 {
+                    self.memory.start = Start::At;
+                }
+                Ok(())
+            }
             Access::Hash(_) => Err(Error::Misuse { what: "a hash step is no first step" }),
         }
     }
@@ -432,7 +463,7 @@ impl<'a, 't> LoopRun<'a, 't> {
                         if let Some((page, index)) = cursor.leaf() {
                             matched |= self.row(number, &page, index, sink)?;
                         }
-                        if level.anti && matched {
+                        if self.ended || (level.anti && matched) {
                             break;
                         }
                         more = cursor.next()?;
@@ -518,6 +549,9 @@ impl<'a, 't> LoopRun<'a, 't> {
     where
         S: FnMut(&mut LoopRun<'a, 't>) -> Result<(), Error>,
     {
+        if number == 0 {
+            self.of_row = 0;
+        }
         if !self.all(&level.on) {
             return Ok(false);
         }
