@@ -121,7 +121,7 @@ fn lower_part(
         && windows.is_none()
         && group.having.is_none()
     {
-        input.given = outputs.iter().map(|code| GroupColumn::of(code, group)).collect();
+        input.given = GroupColumn::all_of(outputs, group);
     }
     let mut outputs: Option<Box<[Operand]>> = match group {
         None if windows.is_none() => outputs.iter().map(|code| lowering.copied(code)).collect(),

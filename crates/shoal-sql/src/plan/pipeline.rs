@@ -528,7 +528,20 @@ pub(crate) enum GroupColumn {
 }
 
 impl GroupColumn {
-    pub(crate) fn of(code: &Code, group: &GroupPlan) -> Option<GroupColumn> {
+    /// The columns of a result; `None` where one is computed, and where an aggregate stands twice: a
+    /// group gives the value of each once.
+    pub(crate) fn all_of(outputs: &[Code], group: &GroupPlan) -> Option<Box<[GroupColumn]>> {
+        let all: Box<[GroupColumn]> =
+            outputs.iter().map(|code| GroupColumn::of(code, group)).collect::<Option<_>>()?;
+        let mut seen = vec![false; group.aggregates.len()];
+        let is_first = |column: &GroupColumn| match column {
+            GroupColumn::Kept(_) => true,
+            GroupColumn::Aggregate(number) => !std::mem::replace(&mut seen[*number], true),
+        };
+        all.iter().all(is_first).then_some(all)
+    }
+
+    fn of(code: &Code, group: &GroupPlan) -> Option<GroupColumn> {
         let reg = code.copied()?;
         if let Some(number) = group.aggregates.iter().position(|it| it.result == reg) {
             return Some(GroupColumn::Aggregate(number));

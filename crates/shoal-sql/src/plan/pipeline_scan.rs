@@ -271,8 +271,7 @@ fn compute(draft: &mut SelectDraft, is_limited: bool, compiler: &mut Compiler) -
         piped.table = ColumnTable::new(loaded, piped.conditions.iter().chain(codes));
         // What a group gives is its own, and nothing more is asked of it.
         let is_given = windows.is_none() && distinct.is_none() && group.having.is_none();
-        let given = outputs.iter().map(|code| GroupColumn::of(code, group).filter(|_| is_given));
-        let given = given.collect();
+        let given = if is_given { GroupColumn::all_of(outputs, group) } else { None };
         if let Some(group) = group_input((group, given), &piped.table, compiler) {
             carried = Carried::Groups(GroupScan { computed, group });
         }

@@ -406,7 +406,8 @@ impl Pipeline {
         }
         let outputs = self.outputs.as_deref().map_or(1, |outputs| outputs.len().max(1));
         let most = (SLOTS_MAX / outputs).max(ROWS_OF_ONE);
-        Some(usize::try_from(given.saturating_mul(2)).unwrap_or(most).clamp(ROWS_OF_ONE, most))
+        let least = self.forced.batch_rows(ROWS_OF_ONE);
+        Some(usize::try_from(given.saturating_mul(2)).unwrap_or(most).clamp(least, most))
     }
 
     /// As [`Pipeline::fill`], of one table in its order.
