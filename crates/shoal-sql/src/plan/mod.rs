@@ -424,7 +424,7 @@ pub(crate) struct GroupPlan {
     pub(crate) aggregates: Vec<AggregatePlan>,
     /// Registers that keep the values of one row of each group.
     pub(crate) kept: Vec<Reg>,
-    /// The aggregate whose row that is: the last `min` or `max` there is.
+    /// The aggregate whose row that is: the only `min` or `max` there is.
     pub(crate) picks: Option<usize>,
     pub(crate) having: Option<Code>,
     /// Parts of `having` that are told from a group's aggregates alone.
@@ -657,11 +657,10 @@ fn plan_resolved(mut query: Query, mut compiler: Compiler) -> Result<Program, Er
     })
 }
 
-/// The `min` or `max` among aggregates whose row gives the bare columns: of several the last, as in
-/// SQLite. Where several stand beside `keys_alone`, any row of a group has the same keys.
-fn picking(aggregates: &[Aggregate], keys_alone: bool) -> Option<usize> {
-    let picks = |aggregate: &Aggregate| aggregate.function.picks_row();
-    let is_one = aggregates.iter().filter(|aggregate| picks(aggregate)).count() == 1;
-    let last = aggregates.iter().rposition(picks);
-    last.filter(|_| is_one || !keys_alone)
+/// The only `min` or `max` among aggregates, whose row gives the bare columns.
+fn picking(aggregates: &[Aggregate]) -> Option<usize> {
+    let mut picking =
+        aggregates.iter().enumerate().filter(|(_, aggregate)| aggregate.function.picks_row());
+    let first = picking.next()?;
+    picking.next().is_none().then_some(first.0)
 }

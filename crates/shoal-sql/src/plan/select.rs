@@ -502,8 +502,7 @@ impl Compiler {
         let is_told = is_told && !keys.is_empty();
         let having = select.having.as_ref().filter(|_| !is_told).map(|having| self.code(having));
         let kept = self.kept_of_group(select, order_by);
-        let is_key = |reg: &Reg| keys.iter().any(|(code, _)| code.copied() == Some(*reg));
-        let picks = picking(&select.aggregates, kept.iter().all(is_key));
+        let picks = picking(&select.aggregates);
         Some(GroupPlan {
             keys,
             aggregates,
