@@ -528,8 +528,8 @@ pub(crate) enum GroupColumn {
 }
 
 impl GroupColumn {
-    /// The columns of a result; `None` where one is computed, and where an aggregate stands twice: a
-    /// group gives the value of each once.
+    /// The columns of a result; `None` where one is computed, and where an aggregate stands twice:
+    /// a group gives the value of each once.
     pub(crate) fn all_of(outputs: &[Code], group: &GroupPlan) -> Option<Box<[GroupColumn]>> {
         let all: Box<[GroupColumn]> =
             outputs.iter().map(|code| GroupColumn::of(code, group)).collect::<Option<_>>()?;

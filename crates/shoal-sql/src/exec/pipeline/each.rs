@@ -346,9 +346,9 @@ impl Pipeline {
         }
     }
 
-    /// Finds rows until the batch has `enough`, or no more exist. Of several loops the outermost one
-    /// alone can pause: a batch has all rows of its last row where they are a few, and no more than
-    /// are `wanted`. Not for points and seeks.
+    /// Finds rows until the batch has `enough`, or no more exist. Of several loops the outermost
+    /// one alone can pause: a batch has all rows of its last row where they are a few, and no more
+    /// than are `wanted`. Not for points and seeks.
     ///
     /// # Errors
     /// Errors of the file.
@@ -395,9 +395,10 @@ impl Pipeline {
         }
     }
 
-    /// Most rows of a batch within one row of the outermost loop, of which so many were given; `None`
-    /// for loops that find no such row again. Each batch begins by passing over the rows given, so
-    /// batches grow: all of them together cost a few times the rows, and memory has a bound.
+    /// Most rows of a batch within one row of the outermost loop, of which so many were given;
+    /// `None` for loops that find no such row again. Each batch begins by passing over the rows
+    /// given, so batches grow: all of them together cost a few times the rows, and memory has a
+    /// bound.
     fn most_of_row(&self, given: u64) -> Option<usize> {
         let (first, _) = self.levels.split_first().filter(|(_, inner)| !inner.is_empty())?;
         match first.access {

@@ -207,7 +207,7 @@ impl<'r> JoinRow<'r> {
                         slots.push_value(ValueRef::Null);
                         continue;
                     }
-                    let base = partner.page.map_or(Base::Buffer, |page| Base::Page(page));
+                    let base = partner.page.map_or(Base::Buffer, Base::Page);
                     let place = fields[self.at * stride + field - first];
                     slots.push(place, self.rows.bytes(partner), *real, base);
                 }
