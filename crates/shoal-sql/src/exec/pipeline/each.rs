@@ -534,5 +534,5 @@ fn forced_ranges(txn: &Transaction, root: Pgno, parts: usize) -> Vec<(i64, i64)>
 /// cost more than they take.
 const ROWS_OF_ONE: usize = 1 << 10;
 
-/// Most values of a batch within one row of the outermost loop: 16 MiB.
-const SLOTS_MAX: usize = 1 << 20;
+/// Most values of a batch within one row of the outermost loop: 128 MiB.
+const SLOTS_MAX: usize = 1 << 23;
