@@ -280,10 +280,12 @@ fn text_of(value: ValueRef<'_>) -> String {
 #[must_use]
 pub fn all_choices() -> Vec<Forced> {
     let mut out = vec![Forced::default()];
+    let mut seen = std::collections::HashSet::from([format!("{:?}", Forced::default())]);
     for choice in ForcedChoice::ALL {
-        // Of two choices of one kind the last one counts, so every combination appears once.
+        // Of two choices of one kind the last one counts: every combination appears once.
         let with = |forced: &Forced| forced.with(choice);
-        let more: Vec<Forced> = out.iter().map(with).filter(|it| !out.contains(it)).collect();
+        let is_new = |forced: &Forced| seen.insert(format!("{forced:?}"));
+        let more: Vec<Forced> = out.iter().map(with).filter(is_new).collect();
         out.extend(more);
     }
     out
