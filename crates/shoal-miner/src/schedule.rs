@@ -761,6 +761,7 @@ impl Scheduler {
             _ => (0.0, by_lanes),
         };
         let mut count = pace * self.rules.horizon.as_secs_f64();
+        count = count.min(record.lease_max() as f64);
         if fit().nth(1).is_some() {
             count = count.min(waiting as f64 * share / 2.0);
         }

@@ -155,6 +155,11 @@ impl BackendRecord {
         self.pace.rate
     }
 
+    /// Most nonces of a lease, by what was measured.
+    pub(super) fn lease_max(&self) -> u64 {
+        self.pace.longest.saturating_mul(GROWTH).max(self.lanes())
+    }
+
     /// A command is given to its thread.
     pub(super) fn begin(&mut self, command: &Command, now: Instant) {
         let (kind, lease) = match command {
@@ -311,24 +316,32 @@ struct Pace {
     rate: Option<f64>,
     samples: u32,
     since: Option<Instant>,
+    /// Nonces and time of work not measured yet.
     done: u64,
+    took: Duration,
+    /// Most nonces of one measurement.
+    longest: u64,
 }
 
 impl Pace {
     fn begin(&mut self, now: Instant) {
         self.since = Some(now);
-        self.done = 0;
     }
 
     /// A stretch of work ended. Short ones weigh less; the first few are all
-    /// there is.
+    /// there is. Reports of the shortest come together, a moment apart or none: they are measured
+    /// with the next ones.
     fn measure(&mut self, alpha: f64, horizon: Duration, now: Instant) {
-        let done = std::mem::take(&mut self.done);
         let Some(since) = self.since.replace(now) else { return };
-        let took = now.saturating_duration_since(since);
-        if done == 0 || took.is_zero() {
+        self.took += now.saturating_duration_since(since);
+        if self.took < STRETCH_MIN {
             return;
         }
+        let (done, took) = (std::mem::take(&mut self.done), std::mem::take(&mut self.took));
+        if done == 0 {
+            return;
+        }
+        self.longest = self.longest.max(done);
         self.samples = self.samples.saturating_add(1);
         let rate = per_second(done, took);
         let coverage = (took.as_secs_f64() / horizon.as_secs_f64().max(1e-9)).min(1.0);
@@ -339,6 +352,13 @@ impl Pace {
         self.rate = Some(before + alpha * (rate - before));
     }
 }
+
+/// Least time of a measurement of the pace.
+const STRETCH_MIN: Duration = Duration::from_millis(10);
+
+/// How many times as long as the longest work measured a lease may be: a pace measured falsely
+/// would give a backend the nonces of all.
+const GROWTH: u64 = 16;
 
 /// Idleness longer than this counts as a pause.
 const RESTING: Duration = Duration::from_secs(2);
@@ -383,5 +403,23 @@ mod tests {
             pace.measure(ALPHA_COMPLETE, horizon, now);
         }
         assert!((49.0..51.0).contains(&pace.rate.unwrap()));
+    }
+    #[test]
+    fn leases_reported_together_are_measured_with_the_next_one() {
+        let start = Instant::now();
+        let horizon = Duration::from_secs(10);
+        let mut pace = Pace::default();
+        pace.begin(start);
+        for micros in 1..=20 {
+            pace.done += 1;
+            pace.measure(ALPHA_COMPLETE, horizon, start + Duration::from_micros(micros));
+        }
+        assert_eq!((pace.rate, pace.longest), (None, 0));
+        // An idle moment is no part of them.
+        pace.begin(start + Duration::from_secs(5));
+        pace.done += 80;
+        pace.measure(ALPHA_COMPLETE, horizon, start + Duration::from_millis(5010));
+        assert!((9_000.0..10_001.0).contains(&pace.rate.unwrap()), "{pace:?}");
+        assert_eq!(pace.longest, 100);
     }
 }
