@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Scratch, check, ours, ours_with, theirs_with};
+use common::{Scratch, check, check_all, ours, ours_with, theirs_with};
 use shoal_sql::{Connection, Error, Limits, NameKind, Value};
 use shoal_store::{Mode, Store};
 
@@ -316,6 +316,49 @@ fn distinct_says_nothing_to_functions_of_one_row() {
     ] {
         check(&mut connection, &peer, sql, &[]).unwrap_or_else(|failure| panic!("{failure}"));
     }
+}
+
+/// SQLite's parser folds `x IS NULL` of a literal, and `AND` with a zero, to a number, and a number is
+/// a column's.
+#[test]
+fn folded_terms_name_columns() {
+    let terms = [
+        "6 IS NULL",
+        "6 NOTNULL",
+        "'x' IS NOT NULL",
+        "-1.5 IS NOT NULL",
+        "+x'00' ISNULL",
+        "NULL IS NULL",
+        "NULL IS NOT NULL",
+        "(1 + 1) IS NOT NULL",
+        "cast(1 AS TEXT) NOTNULL",
+        "'x' COLLATE nocase IS NOT NULL",
+        "1 IS NULL IS NOT NULL",
+        "-(1 IS NULL)",
+        "-(1 IS NOT NULL)",
+        "NOT (1 IS NULL)",
+        "a AND 0",
+        "0 AND a",
+        "1 AND 0",
+        "+0 AND a",
+        "0 OR a",
+        "1 AND a",
+        "0 IS NULL AND a",
+        "false AND a",
+        "a IS NOT NULL",
+        "0.0 AND a",
+        "3000000000 NOTNULL",
+        "(1 IS NOT NULL) + 0",
+    ];
+    let mut queries = String::new();
+    for term in terms {
+        queries += &format!("select a from t order by {term};\n");
+        queries += &format!("select a, b from t order by {term} desc;\n");
+        queries += &format!("select a from t group by {term};\n");
+        queries += &format!("select a from t union all select b from t order by {term};\n");
+    }
+    let scratch = Scratch::new("create table t(a, b); insert into t values(3, 1), (1, 2), (2, 3);");
+    check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
 }
 
 #[test]

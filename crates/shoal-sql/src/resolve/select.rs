@@ -11,7 +11,9 @@ use super::values::RowsAsked;
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::QUERY_DEPTH;
-use crate::parse::ast::{self, CompoundOp, ExprKind, OrderTerm, ResultColumn, SelectCore};
+use crate::parse::ast::{
+    self, BinaryOp, CompoundOp, ExprKind, OrderTerm, ResultColumn, SelectCore,
+};
 use crate::value::{Affinity, ArithmeticOp, Collation, Value};
 
 /// A result may have this many columns, as in SQLite.
@@ -630,15 +632,38 @@ fn alias_place(term: &ast::Expr, results: &[ResultExpr<'_>]) -> Option<usize> {
     })
 }
 
-/// The integer a term of `ORDER BY` or `GROUP BY` is written as: the number of a result column.
+/// The integer a term of `ORDER BY` or `GROUP BY` is written as, or is folded to by SQLite's parser:
+/// the number of a result column.
 fn ordinal(expr: &ast::Expr) -> Option<i64> {
     match &expr.kind {
         // A number of more than 32 bits is an expression.
         ExprKind::Literal(Value::Int(int)) => i32::try_from(*int).ok().map(i64::from),
         ExprKind::Unary(ast::UnaryOp::Plus, inner) => ordinal(inner),
         ExprKind::Unary(ast::UnaryOp::Negate, inner) => ordinal(inner).map(|place| -place),
+        ExprKind::IsNull { expr, not } => is_not_null(expr).then_some(i64::from(*not)),
+        ExprKind::Binary(op @ (BinaryOp::Is | BinaryOp::IsNot), left, right) => {
+            let is_null = matches!(right.kind, ExprKind::Literal(Value::Null));
+            (is_null && is_not_null(left)).then_some(i64::from(*op == BinaryOp::IsNot))
+        }
+        ExprKind::Binary(BinaryOp::And, left, right) => {
+            (is_zero(left) || is_zero(right)).then_some(0)
+        }
         _ => None,
     }
+}
+
+/// True for a literal other than NULL, signs in front allowed, and for what is folded to a number.
+fn is_not_null(expr: &ast::Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Literal(value) => !matches!(value, Value::Null),
+        ExprKind::Unary(ast::UnaryOp::Plus | ast::UnaryOp::Negate, inner) => is_not_null(inner),
+        _ => ordinal(expr).is_some(),
+    }
+}
+
+/// True for a zero without a sign, and for what is folded to a zero.
+fn is_zero(expr: &ast::Expr) -> bool {
+    !matches!(expr.kind, ExprKind::Unary(..)) && ordinal(expr) == Some(0)
 }
 
 fn in_range(
