@@ -57,7 +57,7 @@ impl Page<'_> {
     /// As [`Page::rowid`].
     #[inline]
     pub fn find_rowid(&self, rowid: i64) -> Result<usize, Corrupt> {
-        self.find_rowid_within(rowid, (0, self.cell_count()), |_, _| None)
+        self.find_rowid_by(rowid, |_, _| None)
     }
 
     /// As [`Page::find_rowid`] for a cell expected near number `guess`.
@@ -81,20 +81,21 @@ impl Page<'_> {
             step *= 2;
             next
         };
-        self.find_rowid_within(rowid, (0, count), near)
+        self.find_rowid_by(rowid, near)
     }
 
-    /// Halves a range of cells, or takes the cell that `next` gives of the range left.
+    /// Narrows the range of cells down: at the cell given by `next` for the range left, or in the
+    /// middle.
     #[inline(always)]
-    fn find_rowid_within(
+    fn find_rowid_by(
         &self,
         rowid: i64,
-        (mut low, mut high): (usize, usize),
         mut next: impl FnMut(usize, usize) -> Option<usize>,
     ) -> Result<usize, Corrupt> {
         let (first, pointers) = self.pointers();
         let (bytes, is_leaf) = (self.bytes(), self.kind() == PageKind::TableLeaf);
         let is_table = self.kind().is_table();
+        let (mut low, mut high) = (0, pointers.len());
         while low < high {
             let middle = next(low, high).unwrap_or(low + (high - low) / 2);
             let at = usize::from(u16::from_be_bytes(pointers[middle]));

@@ -75,8 +75,8 @@ pub(super) struct Groups {
     kept: Kept,
     /// Rows of groups begun without room left.
     overflow: Option<Box<Overflow>>,
-    /// The number of the first group that was not asked the plan's tests, where groups end one
-    /// after the other.
+    /// The number of the first group still to be asked the plan's tests, where groups end one after
+    /// the other.
     asked: usize,
     /// The values covered by a group's, while the group is given out before all rows were taken.
     covered: Vec<Value>,

@@ -54,10 +54,7 @@ impl PagesScanRun {
         }
         let (pipeline, memory) = (&plan.pipeline, &mut self.memory);
         let txn = machine.txn(pipeline.database)?;
-        let few = match pipeline.meets_constant(&machine.registers) {
-            true => pipeline.find_few(txn, &machine.registers, memory)?,
-            false => Some(0),
-        };
+        let few = pipeline.find_few(txn, &machine.registers, memory)?;
         (self.are_few, self.ready) = (few.is_some(), 0..few.unwrap_or(0));
         if few.is_none() {
             self.rows = PipelineRows::new(u64::MAX, 0);

@@ -583,20 +583,19 @@ impl Compiler {
     /// True where a code runs a query that is not to be run for many rows before the first of them
     /// is given.
     pub(crate) fn is_by_row(&self, code: &Code) -> bool {
-        code.ops.iter().any(|op| match op {
-            Op::Exists { query, .. } | Op::Scalar { query, .. } | Op::InQuery { query, .. } => {
-                !self.queries[*query].is_short
-            }
-            Op::RowInQuery { .. } => true,
-            _ => false,
-        })
+        self.has_query(code, |query| !query.is_short)
     }
 
     /// True where a code runs a query anew for each row.
     pub(crate) fn runs_for_rows(&self, code: &Code) -> bool {
+        self.has_query(code, |query| query.correlated)
+    }
+
+    /// True where a code runs a query meeting `is`, or compares a row with a query's.
+    fn has_query(&self, code: &Code, is: impl Fn(&SubqueryPlan) -> bool) -> bool {
         code.ops.iter().any(|op| match op {
             Op::Exists { query, .. } | Op::Scalar { query, .. } | Op::InQuery { query, .. } => {
-                self.queries[*query].correlated
+                is(&self.queries[*query])
             }
             Op::RowInQuery { .. } => true,
             _ => false,

@@ -67,9 +67,7 @@ pub(crate) fn lower_probe(
     if !is_plain || !compiler.forced.allows(ForcedCarrier::Pages) {
         return None;
     }
-    let mut pipeline = lower_part(select, None, None, (compiler, Some(around)))?;
-    pipeline.probe = probe_node(&pipeline);
-    Some(pipeline)
+    lower_inner(select, around, compiler)
 }
 
 /// Lowers loops that begin anew for each row around them: all registers are the parameters.

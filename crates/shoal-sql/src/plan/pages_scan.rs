@@ -1,8 +1,8 @@
 //! Loops behind others whose rows stay on their pages: a pipeline that begins anew for each row
 //! around it, and reads that row's registers as its parameters.
 //!
-//! What goes through registers is the row of a query, of a module, of a recursion, of a hash table
-//! that keeps rows. Tables joined with such a row are found by the same walks as any others.
+//! Rows of a query, of a module, of a recursion and of a hash table go through registers. Tables
+//! joined with such a row are found by the same walks as the tables of any pipeline.
 
 use rustc_hash::FxHashSet;
 
@@ -34,31 +34,23 @@ pub(super) fn find_on_pages(levels: Vec<Level>, compiler: &Compiler) -> Vec<Leve
     let mut found = Vec::with_capacity(rest.len());
     while !rest.is_empty() {
         let together = 1 + rest.iter().skip(1).take_while(|level| is_inner(level)).count();
-        let mut made = None;
-        for count in (1..=together).rev() {
-            let behind = rest.split_off(count);
-            made = together_on_pages(&mut rest, None, compiler);
-            let is_made = made.is_some();
-            if is_made {
-                rest = behind;
-                break;
-            }
-            rest.extend(behind);
-        }
-        match made {
-            Some(level) => found.push(level),
-            None => {
-                let mut level = rest.remove(0);
-                each_on_pages(&mut level, compiler);
-                found.push(level);
-            }
-        }
+        let made = (1..=together).rev().find_map(|count| {
+            let mut some = rest.drain(..count).collect();
+            let made = together_on_pages(&mut some, None, compiler);
+            rest.splice(..0, some);
+            made
+        });
+        found.push(made.unwrap_or_else(|| {
+            let mut level = rest.remove(0);
+            each_on_pages(&mut level, compiler);
+            level
+        }));
     }
     found
 }
 
-/// True for a table's loop that may stand behind others of one pipeline: it finds one row for each
-/// of theirs, so that a batch stays a batch. The first loop of a pipeline alone can pause.
+/// True for a table's loop finding one row at most for each row of the loops before: behind them in
+/// one pipeline, where the first loop alone can pause, the loop makes no batch longer.
 fn is_inner(level: &Level) -> bool {
     let is_point = match &level.scan {
         Scan::Table(scan) => matches!(scan.range, RowidRange::Equal(_)),
@@ -67,8 +59,8 @@ fn is_inner(level: &Level) -> bool {
     is_point && !level.keeps_left && !level.keeps_right && !level.anti && level.on.is_empty()
 }
 
-/// One loop over the rows of some, which may read a register `beside` those of the rows around;
-/// `None` where that cannot be made: the levels then ask what they asked.
+/// Makes one loop of some levels, emptying them; `beside` is a register known in addition to those
+/// of the rows around. `None` leaves the levels with the same conditions, perhaps in another order.
 fn together_on_pages(
     levels: &mut Vec<Level>,
     beside: Option<Reg>,

@@ -268,7 +268,7 @@ pub(crate) struct IndexAccess {
     pub(crate) row: Option<(usize, usize)>,
     /// That rowid, where the row is read.
     pub(crate) rowid: Option<Operand>,
-    /// True where nothing but the walk reads an entry, of which the rowid is enough.
+    /// True where the walk alone reads an entry, and nothing of the entry but the rowid.
     pub(crate) names_rows: bool,
     /// Skips rows that were found before.
     pub(crate) once: bool,

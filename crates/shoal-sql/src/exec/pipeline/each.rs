@@ -530,8 +530,8 @@ fn forced_ranges(txn: &Transaction, root: Pgno, parts: usize) -> Vec<(i64, i64)>
     ranges
 }
 
-/// So many rows of one row of the outermost loop may be in a batch at first: found again they would
-/// cost more than they take.
+/// Most rows of a first batch within one row of the outermost loop: finding fewer rows again would
+/// cost more than their memory.
 const ROWS_OF_ONE: usize = 1 << 10;
 
 /// Most values of a batch within one row of the outermost loop: 128 MiB.

@@ -1,12 +1,12 @@
 //! The loop over the entries of an index, and the rows they name.
 
 use std::cmp::Ordering;
-use std::ops::RangeInclusive;
 
 use shoal_store::{BATCH, IndexLookup, IndexWalk, Transaction};
 
 use super::run::{LoopRun, Start};
 use crate::Error;
+use crate::exec::scan::{highest_rowid, lowest_rowid};
 use crate::plan::NullKey;
 use crate::plan::pipeline::{End, IndexAccess, KEYS_MAX, Operand, PipelineStep};
 use crate::value::{Affinity, Value, ValueRef};
@@ -120,27 +120,18 @@ impl<'a, 't> LoopRun<'a, 't> {
         let Some(mut lookup) = self.memory.indexes[access.lookup].take() else {
             return Err(Error::Misuse { what: "an index was walked twice at once" });
         };
-        let step = (number, level, access);
-        // The outermost loop may have to pause in the midst of the rows.
-        let known = match number > 0 || !self.pauses {
-            true => self.known_rows(step, &keys, (&lookup, enough), sink),
-            false => Ok(None),
-        };
-        let result = match known {
-            Ok(None) => {
-                self.entries_of(number, level, access, &keys, &mut lookup, start, enough, sink)
-            }
-            Ok(Some(matched)) => Ok(matched),
-            Err(error) => Err(error),
-        };
+        let known = self.known_rows((number, level, access), &keys, (&lookup, enough), sink);
+        let result = known.transpose().unwrap_or_else(|| {
+            self.entries_of(number, level, access, &keys, &mut lookup, start, enough, sink)
+        });
         self.memory.keys = keys;
         self.memory.indexes[access.lookup] = Some(lookup);
         result
     }
 
     /// The rows named by entries with one integer, and a range of rowids perhaps, where the entries
-    /// are decoded: all of them, without a pause; whether any matched. `None` leaves the rows to a
-    /// walk.
+    /// are decoded; whether any matched. `None` leaves the rows to a walk, as the rows of a loop
+    /// able to pause in their midst.
     fn known_rows<S>(
         &mut self,
         (number, level, access): (usize, &PipelineStep, &IndexAccess),
@@ -154,16 +145,17 @@ impl<'a, 't> LoopRun<'a, 't> {
         let (&[Value::Int(key), ref ends @ ..], Some((column, lookup))) = (keys, access.row) else {
             return Ok(None);
         };
-        let Some(within) = rowids_between(access, ends, column) else { return Ok(None) };
+        let may_pause = number == 0 && self.pauses;
         let is_plain = !access.descending && !access.once && level.before.is_empty();
-        if !access.names_rows || !is_plain || access.equal.len() != 1 {
+        if may_pause || !access.names_rows || !is_plain || access.equal.len() != 1 {
             return Ok(None);
         }
+        let Some((low, high)) = rowids_between(access, ends, column) else { return Ok(None) };
         let mut matched = false;
         let txn = self.txn;
         let is_known = index.each_known_rowids(txn, key, column, |rowids| {
-            let from = rowids.partition_point(|rowid| rowid < within.start());
-            let count = rowids[from..].partition_point(|rowid| rowid <= within.end());
+            let from = rowids.partition_point(|&rowid| rowid < low);
+            let count = rowids[from..].partition_point(|&rowid| rowid <= high);
             for some in rowids[from..from + count].chunks(BATCH) {
                 let rows = &self.memory.lookups[lookup];
                 if some.len() > 1 && rows.is_large(txn) {
@@ -340,39 +332,24 @@ impl<'a, 't> LoopRun<'a, 't> {
     }
 }
 
-/// The range of rowids, which are column `column` of an entry behind the key, given by the ends of
-/// an index lookup; empty where nothing is within, `None` where the ends are no integers.
-fn rowids_between(
-    access: &IndexAccess,
-    ends: &[Value],
-    column: usize,
-) -> Option<RangeInclusive<i64>> {
-    if access.start.is_none() && access.stop.is_none() {
-        return Some(i64::MIN..=i64::MAX);
-    }
-    if column != 1 || access.order.column(1).descending {
+/// The lowest and the highest rowid between the ends of an index lookup, where the rowids are the
+/// column behind the key, `column` of an entry; `None` for ends of another column.
+fn rowids_between(access: &IndexAccess, ends: &[Value], column: usize) -> Option<(i64, i64)> {
+    let (mut low, mut high) = (Some(i64::MIN), Some(i64::MAX));
+    let has_ends = access.start.is_some() || access.stop.is_some();
+    if has_ends && (column != 1 || access.order.column(1).descending) {
         return None;
     }
     let mut ends = ends.iter();
-    let (mut low, mut high) = (i64::MIN, i64::MAX);
     if let Some(end) = &access.start {
-        low = match ends.next()? {
-            Value::Int(int) if end.inclusive => *int,
-            Value::Int(i64::MAX) => return Some(RangeInclusive::new(1, 0)),
-            Value::Int(int) => int + 1,
-            Value::Null if end.above_null => i64::MIN,
-            _ => return None,
-        };
+        let value = ends.next()?;
+        low = if end.above_null { low } else { lowest_rowid(value, end.inclusive) };
     }
     if let Some(end) = &access.stop {
-        high = match ends.next()? {
-            Value::Int(int) if end.inclusive => *int,
-            Value::Int(i64::MIN) => return Some(RangeInclusive::new(1, 0)),
-            Value::Int(int) => int - 1,
-            _ => return None,
-        };
+        high = highest_rowid(ends.next()?, end.inclusive);
     }
-    Some(low..=high)
+    // An empty range where no rowid meets an end.
+    Some(low.zip(high).unwrap_or((1, 0)))
 }
 
 /// Puts the values of an index lookup into `keys`: the equalities', then the ends of the range.

@@ -235,7 +235,7 @@ pub(crate) struct LoopRun<'a, 't> {
     /// True where a full batch pauses the outermost loop, to be resumed; otherwise the batch ends
     /// the loops.
     pub(super) pauses: bool,
-    /// True once the batch has all that it may have: all loops end, the inner ones, too.
+    /// True once the batch is complete: the outermost loop and all inner loops end.
     pub(super) ended: bool,
     /// Rows found of the outermost loop's row, and how many of them are still to be passed over.
     pub(super) of_row: u64,
