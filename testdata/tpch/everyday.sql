@@ -90,3 +90,12 @@ select s_name, n_name, avg(l_quantity) a, count(*) n from supplier join nation o
 
 -- largest_orders
 select o_orderkey, o_orderdate, sum(l_extendedprice) s from orders join lineitem on l_orderkey = o_orderkey group by o_orderkey order by s desc, o_orderkey limit 10;
+
+-- same_day_pairs
+select count(*), sum(o.o_totalprice) from customer c join orders o on o.o_custkey = c.c_custkey join orders p on p.o_orderdate = o.o_orderdate join customer d on d.c_custkey = p.o_custkey where c.c_nationkey = 1 and d.c_nationkey = 2;
+
+-- brands_together
+select p.p_partkey, q.p_partkey, count(*) n from lineitem a join part p on p.p_partkey = a.l_partkey join lineitem b on b.l_orderkey = a.l_orderkey join part q on q.p_partkey = b.l_partkey where p.p_brand = 'Brand#12' and q.p_brand = 'Brand#23' group by 1, 2 order by n desc, 1, 2 limit 10;
+
+-- first_orders
+select o_orderkey, sum(l_quantity), count(*) from orders join lineitem on l_orderkey = o_orderkey group by o_orderkey order by o_orderkey limit 20;

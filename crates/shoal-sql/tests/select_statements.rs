@@ -318,8 +318,8 @@ fn distinct_says_nothing_to_functions_of_one_row() {
     }
 }
 
-/// SQLite's parser folds `x IS NULL` of a literal, and `AND` with a zero, to a number, and a number is
-/// a column's.
+/// SQLite's parser folds `x IS NULL` of a literal, and `AND` with a zero, to a number, and a number
+/// is a column's.
 #[test]
 fn folded_terms_name_columns() {
     let terms = [

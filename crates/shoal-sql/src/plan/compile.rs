@@ -548,7 +548,7 @@ impl Compiler {
         if !correlated {
             self.runs = runs.min(1.0);
         }
-        let plan = self.plan_asked(query, asked);
+        let plan = self.plan_asked(query, asked, None);
         self.runs = runs;
         let (reads, is_decided) = if correlated { outer_reads(query) } else { Default::default() };
         let around = reads.iter().map(|expr| self.expr(expr)).collect();

@@ -5,6 +5,7 @@
 
 mod access;
 mod again;
+mod bushy;
 mod code;
 mod column_table;
 mod compile;
@@ -440,8 +441,8 @@ pub(crate) struct GroupPlan {
 }
 
 impl GroupPlan {
-    /// True where groups end one after the other, and those failing the tests are forgotten while
-    /// rows still come.
+    /// True where groups end one after the other, and failing ones are forgotten before all rows
+    /// have come.
     pub(crate) fn drops_failing(&self) -> bool {
         let is_plain = |it: &AggregatePlan| !it.distinct && it.order.is_empty();
         self.ordered
@@ -552,17 +553,18 @@ fn plan_with<'a>(
 ) -> Result<Program, Error> {
     let mut query = resolved(schema, &mut resolver, select)?;
     let mut compiler = Compiler::default();
-    if let Some(txns) = txns {
-        sample::sample(&query, txns);
-        group_below(&mut query, forced.groups_below);
-        // A statement with writes may change rows kept by a run before.
-        compiler.runs = 1.0;
-    }
     compiler.made_once = resolver.made_once();
     compiler.utf16 = schema.utf16().is_some();
     compiler.in_words = in_words;
     compiler.forced = forced;
     compiler.learned = learned;
+    if let Some(txns) = txns {
+        sample::sample(&query, txns);
+        group_below(&mut query, forced.groups_below);
+        compiler.join_bushy(&mut query);
+        // A statement with writes may change rows kept by a run before.
+        compiler.runs = 1.0;
+    }
     plan_resolved(query, compiler)
 }
 

@@ -9,7 +9,7 @@ use crate::resolve::tree::{Aggregate, Expr, Key, OrderKey, ROWID, Select, Source
 use crate::value::Collation;
 
 /// More sources than this are ordered step by step instead of by trying every order.
-const EXHAUSTIVE_MAX: usize = 10;
+pub(super) const EXHAUSTIVE_MAX: usize = 10;
 /// An order begun by a way is followed where at most this share of the rows is read.
 const BEGUN_MAX: f64 = 0.3;
 /// The share of groups taken to meet a `HAVING` where a `LIMIT` waits for them.
@@ -24,6 +24,8 @@ pub(super) struct Wanted<'e> {
     together: bool,
     /// The number of groups, where the limit is one of groups.
     groups: Option<f64>,
+    /// True where rows are given as they are found in whatever order, until the limit is met.
+    streams: bool,
     /// True where rows in the order of the first keys alone are worth something: the first rows are
     /// known once the next key is behind them.
     may_begin: bool,
@@ -49,6 +51,8 @@ pub(super) struct Choice<'e> {
     pub(super) descending: Option<bool>,
     /// Number of first keys in whose order the rows come, where not all do; 0 for none.
     pub(super) begins: usize,
+    /// The share of the first source's rows read until enough rows are known.
+    pub(super) share: f64,
 }
 
 /// The part of the wanted order served by a way.
@@ -86,28 +90,42 @@ pub(super) fn count<'e>(frame: &Frame<'e>, select: &Select) -> Option<Choice<'e>
     // Of equal trees the table is taken.
     paths.sort_by(|a, b| a.0.total_cmp(&b.0));
     let first = paths.into_iter().next().map(|(_, path)| path);
-    Some(Choice { places: vec![0], first, descending: None, begins: 0 })
+    Some(Choice { places: vec![0], first, descending: None, begins: 0, share: 1.0 })
 }
 
-/// The cheapest order of reading, the sort that it leaves to do counted in.
-pub(super) fn choose<'e>(frame: &Frame<'e>, wanted: Option<&Wanted<'e>>) -> Choice<'e> {
+/// The cheapest order of reading, the sort that it leaves to do counted in. Of rows asked for in no
+/// order `limit` are read.
+pub(super) fn choose<'e>(
+    frame: &Frame<'e>,
+    wanted: Option<&Wanted<'e>>,
+    limit: Option<f64>,
+) -> Choice<'e> {
     let alone = (frame.sources.len() == 1).then(|| best(frame, 0, 0, (1.0, None)));
     let plain = match &alone {
-        Some(path) => Partial::start(Some((0, path))),
-        None => order(frame, None),
+        Some(path) => Partial::start(Some((0, path)), 1.0),
+        None => order(frame, None, 1.0),
     };
-    let unsorted = Choice { places: plain.order, first: alone, descending: None, begins: 0 };
-    let Some(wanted) = wanted else { return unsorted };
+    let all_rows = plain.rows;
+    let unsorted =
+        Choice { places: plain.order, first: alone, descending: None, begins: 0, share: 1.0 };
+    let is_join = frame.sources.len() > 1;
+    let Some(wanted) = wanted else {
+        let share = limit.map_or(1.0, |limit| (limit / all_rows.max(1.0)).min(1.0));
+        return match is_join && share < 1.0 {
+            true => Choice { places: order(frame, None, share).order, share, ..unsorted },
+            false => unsorted,
+        };
+    };
     let Some(&first) = unsorted.places.first() else { return unsorted };
     let all = wanted.keys.len();
     // The share of the rows read until enough are known: rows equal by the keys served are read.
-    let share = |rows: f64, keys: usize, path: &Path<'_>, place: usize| {
+    let share = |keys: usize, path: &Path<'_>, place: usize| {
         let Some(limit) = wanted.limit else { return 1.0 };
         let wanted_rows = match keys == all {
             true => limit,
-            false => limit + rows * first_key_share(frame, place, path).unwrap_or(1.0),
+            false => limit + all_rows * first_key_share(frame, place, path).unwrap_or(1.0),
         };
-        (wanted_rows / wanted.groups.unwrap_or(rows).max(1.0)).min(1.0)
+        (wanted_rows / wanted.groups.unwrap_or(all_rows).max(1.0)).min(1.0)
     };
     let serves = |place: usize, path: &Path<'_>| {
         in_order(frame, place, path, wanted).or_else(|| {
@@ -119,37 +137,51 @@ pub(super) fn choose<'e>(frame: &Frame<'e>, wanted: Option<&Wanted<'e>>) -> Choi
     let mut begun = unsorted;
     if let Some(served) = serves(first, &path) {
         let descending = Some(served.descending);
-        if served.keys == all {
-            return Choice { descending, ..begun };
-        }
+        let share = share(served.keys, &path, first);
+        let is_all = served.keys == all;
         // Rows nearly all equal by these keys are better sorted as they are found.
-        if share(plain.rows, served.keys, &path, first) < BEGUN_MAX {
-            if begun.first.is_none() {
-                begun.first = Some(path);
+        if is_all || share < BEGUN_MAX {
+            let begins = if is_all { 0 } else { served.keys };
+            if is_join && share < 1.0 {
+                begun.places = order(frame, Some((first, &path)), share).order;
             }
-            begun = Choice { descending, begins: served.keys, ..begun };
+            if !is_all || share < 1.0 {
+                begun.first.get_or_insert(path);
+            }
+            begun = Choice { descending, begins, share, ..begun };
+        }
+        if is_all {
+            return begun;
         }
     }
-    let rows = plain.rows.max(2.0);
-    let sort = match wanted.limit {
-        _ if wanted.together => rows * HASHED,
-        Some(limit) => rows * (1.0 + limit.clamp(2.0, rows).log2() / 4.0),
-        None => rows * (2.0 + rows.log2()),
+    let streamed = wanted.limit.filter(|_| wanted.streams && is_join);
+    let mut cheapest = if let Some(limit) = streamed {
+        let share = (limit / wanted.groups.unwrap_or(all_rows).max(1.0)).min(1.0);
+        let streamed = order(frame, None, share);
+        let cost = streamed.cost + streamed.rows * HASHED;
+        (cost, Choice { places: streamed.order, share, ..begun })
+    } else {
+        let rows = all_rows.max(2.0);
+        let sort = match wanted.limit {
+            _ if wanted.together => rows * HASHED,
+            Some(limit) => rows * (1.0 + limit.clamp(2.0, rows).log2() / 4.0),
+            None => rows * (2.0 + rows.log2()),
+        };
+        (plain.cost + sort, begun)
     };
-    let mut cheapest = (plain.cost + sort, begun);
     for place in 0..frame.sources.len() {
         if required(frame.sources, place) != 0 {
             continue;
         }
         for path in frame.paths(place, 0).iter().cloned() {
             let Some(served) = serves(place, &path) else { continue };
-            let sorted = order(frame, Some((place, &path)));
-            let cost = sorted.cost * share(sorted.rows, served.keys, &path, place);
-            if cost < cheapest.0 {
-                let first = Some(path);
+            let share = share(served.keys, &path, place);
+            let sorted = order(frame, Some((place, &path)), share);
+            if sorted.cost < cheapest.0 {
+                let (places, first) = (sorted.order, Some(path));
                 let descending = Some(served.descending);
                 let begins = if served.keys == all { 0 } else { served.keys };
-                cheapest = (cost, Choice { places: sorted.order, first, descending, begins });
+                cheapest = (sorted.cost, Choice { places, first, descending, begins, share });
             }
         }
     }
@@ -176,8 +208,8 @@ fn first_key_share(frame: &Frame<'_>, place: usize, path: &Path<'_>) -> Option<f
 /// The cost of a select's cheapest plan, and the number of its rows.
 pub(super) fn cost(frame: &Frame<'_>) -> (f64, f64) {
     let plain = match frame.sources.len() {
-        1 => Partial::start(Some((0, &best(frame, 0, 0, (1.0, None))))),
-        _ => order(frame, None),
+        1 => Partial::start(Some((0, &best(frame, 0, 0, (1.0, None)))), 1.0),
+        _ => order(frame, None, 1.0),
     };
     (plain.cost, plain.rows)
 }
@@ -212,32 +244,59 @@ struct Partial {
 }
 
 impl Partial {
-    /// Nothing read yet, or the first source by a way that is given.
-    fn start(first: Option<(usize, &Path<'_>)>) -> Partial {
+    /// Nothing read yet, or a share of the first source's rows by a way that is given.
+    fn start(first: Option<(usize, &Path<'_>)>, share: f64) -> Partial {
         match first {
             None => Partial { cost: 0.0, rows: 1.0, order: Vec::new() },
-            Some((place, path)) => {
-                Partial { cost: path.fixed + path.per_row, rows: path.rows, order: vec![place] }
-            }
+            Some((place, path)) => Partial {
+                cost: path.fixed + share * path.per_row,
+                rows: share * path.rows,
+                order: vec![place],
+            },
         }
     }
 }
 
-fn order(frame: &Frame<'_>, first: Option<(usize, &Path<'_>)>) -> Partial {
+/// The cheapest order, with a share of the first source's rows read.
+fn order(frame: &Frame<'_>, first: Option<(usize, &Path<'_>)>, share: f64) -> Partial {
     match frame.sources.len() {
-        count if count <= EXHAUSTIVE_MAX => exhaustive(frame, first),
-        _ => greedy(frame, first),
+        count if count <= EXHAUSTIVE_MAX => exhaustive(frame, first, share),
+        _ => greedy(frame, first, share),
     }
 }
 
 /// The cheapest order, by dynamic programming over sets of sources.
-fn exhaustive(frame: &Frame<'_>, first: Option<(usize, &Path<'_>)>) -> Partial {
+fn exhaustive(frame: &Frame<'_>, first: Option<(usize, &Path<'_>)>, share: f64) -> Partial {
+    let sources = frame.sources;
+    let (cheapest, full) = (of_sets(frame, first, share), (1 << sources.len()) - 1);
+    let start = first.map_or(0, |(place, _)| 1 << place);
+    let written = || Partial { order: (0..sources.len()).collect(), ..Partial::default() };
+    let Some(Step { cost, rows, .. }) = cheapest[full] else { return written() };
+    let mut order = Vec::with_capacity(sources.len());
+    let mut known = full;
+    while known != start {
+        let Some(step) = cheapest[known] else { return written() };
+        order.push(step.last);
+        known &= !(1 << step.last);
+    }
+    order.extend(first.map(|(place, _)| place));
+    order.reverse();
+    Partial { cost, rows, order }
+}
+
+/// For each set of sources the cheapest way to have read it, where there is one, with a share of
+/// the first source's rows.
+pub(super) fn of_sets(
+    frame: &Frame<'_>,
+    first: Option<(usize, &Path<'_>)>,
+    share: f64,
+) -> Vec<Option<Step>> {
     let sources = frame.sources;
     let full: usize = (1 << sources.len()) - 1;
     let start = first.map_or(0, |(place, _)| 1 << place);
     let required: Vec<Sources> = (0..sources.len()).map(|place| required(sources, place)).collect();
     let mut cheapest: Vec<Option<Step>> = vec![None; full + 1];
-    let begun = Partial::start(first);
+    let begun = Partial::start(first, share);
     let begun = Partial { rows: begun.rows * frame.learned(0, start as Sources), ..begun };
     let (cost, rows) = (begun.cost, begun.rows);
     let given = first.map(|(place, _)| place);
@@ -254,9 +313,13 @@ fn exhaustive(frame: &Frame<'_>, first: Option<(usize, &Path<'_>)>) -> Partial {
             let Some(path) = paths.get(number) else { continue };
             let by = first.map(|first| sources[first].id);
             let learned = frame.learned(set, set | 1 << place);
-            let rows = before.rows * path.rows * learned;
-            let more = rows - before.rows * path.rows;
-            let cost = before.cost + path.cost(before.rows, by) + more * HASH_FOUND;
+            let share = if known == 0 { share } else { 1.0 };
+            let rows = before.rows * share * path.rows * learned;
+            let more = rows - before.rows * share * path.rows;
+            let cost = match known {
+                0 => path.fixed + share * path.per_row,
+                _ => before.cost + path.cost(before.rows, by),
+            } + more * HASH_FOUND;
             let slot = &mut cheapest[known | 1 << place];
             // Of equal costs the one found first stays, which keeps the order written.
             if slot.is_none_or(|other| cost < other.cost) {
@@ -265,34 +328,23 @@ fn exhaustive(frame: &Frame<'_>, first: Option<(usize, &Path<'_>)>) -> Partial {
             }
         }
     }
-    let written = || Partial { order: (0..sources.len()).collect(), ..Partial::default() };
-    let Some(Step { cost, rows, .. }) = cheapest[full] else { return written() };
-    let mut order = Vec::with_capacity(sources.len());
-    let mut known = full;
-    while known != start {
-        let Some(step) = cheapest[known] else { return written() };
-        order.push(step.last);
-        known &= !(1 << step.last);
-    }
-    order.extend(first.map(|(place, _)| place));
-    order.reverse();
-    Partial { cost, rows, order }
+    cheapest
 }
 
 /// The cheapest way to have read a set of sources, and the ones read last and first.
 #[derive(Clone, Copy)]
-struct Step {
-    cost: f64,
-    rows: f64,
+pub(super) struct Step {
+    pub(super) cost: f64,
+    pub(super) rows: f64,
     last: usize,
     first: Option<usize>,
 }
 
 /// The cheapest next source, again and again.
-fn greedy(frame: &Frame<'_>, first: Option<(usize, &Path<'_>)>) -> Partial {
+fn greedy(frame: &Frame<'_>, first: Option<(usize, &Path<'_>)>, share: f64) -> Partial {
     let sources = frame.sources;
     let mut known: Sources = first.map_or(0, |(place, _)| 1 << place);
-    let mut partial = Partial::start(first);
+    let mut partial = Partial::start(first, share);
     while partial.order.len() < sources.len() {
         let next = (0..sources.len())
             .filter(|place| known & 1 << place == 0)
@@ -306,7 +358,8 @@ fn greedy(frame: &Frame<'_>, first: Option<(usize, &Path<'_>)>) -> Partial {
             .min_by(|a, b| a.1.total_cmp(&b.1));
         let Some((place, cost, found)) = next else { break };
         partial.cost += cost;
-        partial.rows *= found * frame.learned(known, known | 1 << place);
+        let share = if known == 0 { share } else { 1.0 };
+        partial.rows *= share * found * frame.learned(known, known | 1 << place);
         known |= 1 << place;
         partial.order.push(place);
     }
@@ -485,13 +538,13 @@ pub(super) fn wanted<'e>(
     match (&select.distinct, keys.is_empty()) {
         (different, false) => {
             let may_begin = limit.is_some() && different.is_none();
-            Some(Wanted { keys, limit, together: false, groups: None, may_begin })
+            Some(Wanted { keys, limit, together: false, groups: None, may_begin, streams: false })
         }
         (Some(collations), true) => {
             let keys = select.outputs.iter().zip(collations);
             let keys = keys.map(|(expr, collation)| WantedKey::ascending(expr, *collation));
-            let (keys, groups) = (keys.collect(), None);
-            Some(Wanted { keys, limit, together: true, groups, may_begin: false })
+            let (keys, groups) = (keys.collect(), limit.map(|_| found_rows(select)));
+            Some(Wanted { keys, limit, together: true, groups, may_begin: false, streams: true })
         }
         (None, true) => None,
     }
@@ -540,7 +593,7 @@ fn groups<'e>(
     let passing = if select.having.is_some() { HAVING } else { 1.0 };
     let limit = limit.filter(|_| is_order).map(|limit| limit / passing);
     let groups = limit.map(|_| found_rows(select));
-    Wanted { keys: wanted, limit, together: true, groups, may_begin: false }
+    Wanted { keys: wanted, limit, together: true, groups, may_begin: false, streams: false }
 }
 
 /// True where the groups of rows that a way gives come in the order asked for, and if so whether it
@@ -558,7 +611,7 @@ pub(super) fn walk_in_order(
         collation: key.collation,
     });
     let (keys, limit, groups) = (keys.collect(), None, None);
-    let wanted = Wanted { keys, limit, together: false, groups, may_begin: false };
+    let wanted = Wanted { keys, limit, together: false, groups, may_begin: false, streams: false };
     in_order(frame, place, path, &wanted).map(|served| served.descending)
 }
 
@@ -590,7 +643,7 @@ fn end_of_order(select: &Select) -> Option<Wanted<'_>> {
     };
     let key = WantedKey { expr, descending, nulls_first: !descending, collation: *collation };
     let (keys, limit, groups) = (vec![key], Some(1.0), None);
-    Some(Wanted { keys, limit, together: false, groups, may_begin: false })
+    Some(Wanted { keys, limit, together: false, groups, may_begin: false, streams: false })
 }
 
 /// True where groups, which are given out by their keys, come in the order asked for.

@@ -13,11 +13,17 @@ use crate::value::Value;
 impl Compiler {
     /// Plans a query; its rows will appear in registers of their own.
     pub(crate) fn plan_query(&mut self, query: &Query) -> QueryPlan {
-        self.plan_asked(query, None)
+        self.plan_asked(query, None, None)
     }
 
-    /// Plans a query, `asked` no more by an expression where present.
-    pub(super) fn plan_asked(&mut self, query: &Query, asked: Option<Asked>) -> QueryPlan {
+    /// Plans a query, `asked` no more by an expression where present. Of its rows about `read` are
+    /// read where that is known.
+    pub(super) fn plan_asked(
+        &mut self,
+        query: &Query,
+        asked: Option<Asked>,
+        read: Option<f64>,
+    ) -> QueryPlan {
         if let Body::Shared(shared) = &query.body
             && !self.made_once[shared.slot]
         {
@@ -36,8 +42,8 @@ impl Compiler {
         });
         let order = RowOrder {
             order_by: &query.order_by,
-            limit: limited,
-            has_limit: query.limit.is_some(),
+            limit: limited.or(read),
+            has_limit: query.limit.is_some() || read.is_some(),
             chooses,
             asked,
         };

@@ -11,6 +11,7 @@ use super::explain::{label, name};
 use super::lower::{Asked, Circumstances, DistinctDraft, SelectDraft};
 use super::node::Node;
 use super::order::{Choice, brings_together, groups_in_order, skips_nulls, walk_in_order, wanted};
+use super::query_rows::query_rows;
 use super::restrict::{EachValues, End, prefix, rejects_null};
 use super::scan::for_each;
 use super::virtual_table::{CompiledVirtual, order_of};
@@ -22,7 +23,7 @@ use crate::keep::{SortKey, SortPlan};
 use crate::plan::{Code, Compiler, Reg};
 use crate::resolve::factor::cannot_fail;
 use crate::resolve::tree::{
-    Expr, IndexHint, Key, OrderKey, ROWID, Select, Source, SourceId, SourceKind,
+    Expr, IndexHint, Key, OrderKey, Query, ROWID, Select, Source, SourceId, SourceKind,
 };
 use crate::value::{Affinity, Collation, CompareOp, Value};
 
@@ -148,28 +149,20 @@ impl Compiler {
         let RowOrder { order_by, limit, chooses, has_limit, asked } = order;
         let sources = &select.sources;
         let terms = terms(select);
-        let frame = Frame {
-            sources,
-            terms: &terms,
-            needed: needed(select, order_by),
-            forced: self.forced,
-            runs: self.runs,
-            keeps_rows: true,
-            estimates: Estimates::new(sources, &terms, &select.conjuncts),
-            known_paths: KnownPaths::default(),
-            order: order_of(select, order_by),
-            failed: RefCell::default(),
-            learned: learned(&self.learned, sources),
-            around: self.around.clone(),
-        };
+        let frame = self.frame(select, &terms, order_by, self.runs);
         let wanted = wanted(select, order_by, limit);
+        // Rows are given as they are found.
+        let is_streamed = wanted.is_none()
+            && order_by.is_empty()
+            && select.group_by.is_none()
+            && select.window_calls.is_empty();
+        let streamed = limit.filter(|_| is_streamed);
         let count = order::count(&frame, select);
         // Whatever tree is asked for, the number of rows is the same.
         let counts = count.is_some();
-        let choice = count.unwrap_or_else(|| order::choose(&frame, wanted.as_ref()));
-        let Choice { places, mut first, descending, begins } = choice;
+        let choice = count.unwrap_or_else(|| order::choose(&frame, wanted.as_ref(), streamed));
         let one_group = select.group_by.as_ref().is_some_and(Vec::is_empty);
-        let ends_early = descending.is_some() && one_group;
+        let ends_early = choice.descending.is_some() && one_group;
         let same = same_rows(select);
         // Whether rows that are the same come one after the other, and in the order asked for.
         let (mut ordered, mut groups_sorted) = (false, false);
@@ -179,7 +172,8 @@ impl Compiler {
         for source in sources {
             queries.push(match &source.kind {
                 SourceKind::Query(query) => {
-                    let plan = self.plan_query(query);
+                    let read = read_of_query(query, &choice, streamed);
+                    let plan = self.plan_asked(query, None, read);
                     for column in 0..plan.width {
                         self.columns.insert((source.id, column), plan.output + column);
                     }
@@ -192,6 +186,7 @@ impl Compiler {
             });
         }
 
+        let Choice { places, mut first, descending, begins, share } = choice;
         let mut placed = vec![false; terms.len()];
         let mut constant = Vec::new();
         for (index, term) in terms.iter().enumerate() {
@@ -202,7 +197,7 @@ impl Compiler {
             }
         }
         let mut known: Sources = 0;
-        let mut rows = 1.0;
+        let mut rows = share;
         let mut above_null = false;
         let mut drafts = Vec::with_capacity(sources.len());
         for &place in &places {
@@ -311,6 +306,31 @@ impl Compiler {
             (false, keys) => Sorted::Begins(keys),
         };
         (self.lower_select(draft, circumstances), sorted)
+    }
+
+    /// A select as the search for its plan sees it; see [`Frame::runs`].
+    pub(super) fn frame<'e>(
+        &self,
+        select: &'e Select,
+        terms: &'e [Term<'e>],
+        order_by: &[OrderKey],
+        runs: f64,
+    ) -> Frame<'e> {
+        let sources = &select.sources;
+        Frame {
+            sources,
+            terms,
+            needed: needed(select, order_by),
+            forced: self.forced,
+            runs,
+            keeps_rows: true,
+            estimates: Estimates::new(sources, terms, &select.conjuncts),
+            known_paths: KnownPaths::default(),
+            order: order_of(select, order_by),
+            failed: RefCell::default(),
+            learned: learned(&self.learned, sources),
+            around: self.around.clone(),
+        }
     }
 
     fn compile_draft(
@@ -691,6 +711,13 @@ impl Compiler {
             registers,
         }
     }
+}
+
+/// About how many rows of the only source, a query, are read until `limit` rows are found.
+fn read_of_query(query: &Query, choice: &Choice<'_>, limit: Option<f64>) -> Option<f64> {
+    let path = choice.first.as_ref().filter(|_| choice.places.len() == 1)?;
+    let all = query_rows(query);
+    Some((limit? * all / path.rows.max(1.0)).min(all))
 }
 
 /// True where a condition leaves the rows without a match alone: `u.x IS NULL` behind a left join

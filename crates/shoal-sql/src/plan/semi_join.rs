@@ -5,12 +5,10 @@
 //! u.y > 3)`, but for NULLs: an `EXISTS` is never NULL, so the `IN` is asked for its truth. The set
 //! has rows no search would have come to: nothing that may fail is asked of them.
 
-use std::cell::RefCell;
-
-use super::access::{Frame, KnownPaths, learned, may_be_number};
-use super::cost::{Estimates, KEYED_SETUP, SET_KEEP, SET_PROBE};
+use super::access::{Frame, may_be_number};
+use super::cost::{KEYED_SETUP, SET_KEEP, SET_PROBE};
 use super::order;
-use super::select::{needed, terms};
+use super::select::terms;
 use crate::plan::{Compiler, Op, Reg};
 use crate::resolve::factor::cannot_fail;
 use crate::resolve::tree::{Body, Expr, Query, Select, Source, SourceKind};
@@ -76,23 +74,8 @@ impl Compiler {
     /// The cost of one run of a select, and the number of its rows. Without `keeps_rows` each run
     /// finds its rows anew: a set is smaller than rows kept.
     fn cost_of(&self, select: &Select, runs: f64, keeps_rows: bool) -> (f64, f64) {
-        let sources = &select.sources;
         let terms = terms(select);
-        let frame = Frame {
-            sources,
-            terms: &terms,
-            needed: needed(select, &[]),
-            forced: self.forced,
-            runs,
-            keeps_rows,
-            estimates: Estimates::new(sources, &terms, &select.conjuncts),
-            known_paths: KnownPaths::default(),
-            order: Vec::new(),
-            failed: RefCell::default(),
-            learned: learned(&self.learned, sources),
-            around: self.around.clone(),
-        };
-        order::cost(&frame)
+        order::cost(&Frame { keeps_rows, ..self.frame(select, &terms, &[], runs) })
     }
 }
 

@@ -104,7 +104,7 @@ fn of_source(parts: &[Vec<Expr>], source: SourceId) -> Option<Expr> {
     for part in parts {
         let mut own: Vec<Expr> = Vec::new();
         for factor in part {
-            if factor.reads_only(source) && cannot_fail(factor) {
+            if factor.reads_only(&[source]) && cannot_fail(factor) {
                 own.push(factor.clone());
             } else {
                 is_whole = false;

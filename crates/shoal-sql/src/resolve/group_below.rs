@@ -14,6 +14,7 @@
 
 use super::factor::cannot_fail;
 use super::outputs::unnamed;
+use super::reads::{Read, each_query, reads_all};
 use super::tree::{
     Aggregate, Body, Expr, IndexHint, Key, OrderKey, Query, ROWID, Select, Source, SourceId,
     SourceKind,
@@ -53,90 +54,32 @@ struct GroupJoin {
     is_left: bool,
 }
 
-/// The rows of a query that are read.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Read {
-    /// All of them, in the order of the groups' keys where no order is asked for.
-    InOrder,
-    /// All of them, in any order.
-    All,
-    First,
-}
-
 /// Makes groups of a query, and of all queries in it, below joins, wherever `pays` says so.
 pub(crate) fn group_below(
     query: &mut Query,
     free: &mut Free,
     pays: &dyn Fn(&Candidate<'_>) -> bool,
 ) {
-    of_query(query, free, pays, Read::InOrder);
-    query.walk_mut(&mut |expr| match expr {
-        Expr::InQuery { query, .. } | Expr::RowInQuery { query, .. } => {
-            of_query(query, free, pays, Read::All);
-        }
-        Expr::Scalar(query) | Expr::ScalarColumn(query, _) => {
-            of_query(query, free, pays, Read::First);
-        }
-        _ => {}
-    });
+    each_query(query, &mut |query, read| of_query(query, free, pays, read));
 }
 
-/// The same, but for queries within expressions.
+/// The same, but for the queries in it.
 fn of_query(query: &mut Query, free: &mut Free, pays: &dyn Fn(&Candidate<'_>) -> bool, read: Read) {
-    let is_limited = read == Read::First || query.limit.is_some() || query.offset.is_some();
+    let reads_all = reads_all(query, read);
     let Query { body, order_by, correlated, .. } = query;
-    if let (Body::Select(select), false) = (&mut *body, *correlated) {
-        // In the order of anything but an aggregate the first groups may be all that is read.
-        let reads_all = !is_limited || begins_with_aggregate(select, order_by);
-        let join = if reads_all { Candidate::join_of(select, order_by, pays) } else { None };
-        if let Some(join) = join {
-            // Groups made in two steps are sorted above the join.
-            if order_by.is_empty() && read == Read::InOrder && join.unique.is_some() {
-                let keys = select.group_by.iter().flatten();
-                order_by.extend(keys.map(|(key, collation)| OrderKey {
-                    key: Key::Expr(key.clone()),
-                    descending: false,
-                    nulls_first: true,
-                    collation: *collation,
-                }));
-            }
-            rewrite(select, order_by, free, join);
-        }
+    let (Body::Select(select), false, true) = (body, *correlated, reads_all) else { return };
+    let Some(join) = Candidate::join_of(select, order_by, pays) else { return };
+    // Groups made in two steps are sorted above the join.
+    if order_by.is_empty() && read == Read::InOrder && join.unique.is_some() {
+        let keys = select.group_by.iter().flatten();
+        order_by.extend(keys.map(|(key, collation)| OrderKey {
+            key: Key::Expr(key.clone()),
+            descending: false,
+            nulls_first: true,
+            collation: *collation,
+        }));
     }
-    in_body(body, free, pays);
-}
-
-fn in_body(body: &mut Body, free: &mut Free, pays: &dyn Fn(&Candidate<'_>) -> bool) {
-    match body {
-        Body::Values(_) => {}
-        Body::Select(select) => {
-            for source in &mut select.sources {
-                if let SourceKind::Query(query) = &mut source.kind {
-                    of_query(query, free, pays, Read::InOrder);
-                }
-            }
-        }
-        Body::Compound { first, rest, .. } => {
-            in_body(first, free, pays);
-            rest.iter_mut().for_each(|(_, body)| in_body(body, free, pays));
-        }
-        Body::Shared(shared) => of_query(&mut shared.query, free, pays, Read::InOrder),
-        Body::Recursive(recursion) => in_body(&mut recursion.first, free, pays),
-    }
-}
-
-fn begins_with_aggregate(select: &Select, order_by: &[OrderKey]) -> bool {
-    let first = order_by.first().and_then(|key| match &key.key {
-        Key::Output(output) => select.outputs.get(*output),
-        Key::Expr(expr) => Some(expr),
-    });
-    let mut found = false;
-    if let Some(expr) = first {
-        expr.walk(&mut |part| {
-            found |= matches!(part, Expr::Aggregate { select: of, .. } if *of == select.id);
-        });
-    }
-    found
+    rewrite(select, order_by, free, join);
 }
 
 impl<'q> Candidate<'q> {
@@ -288,7 +231,7 @@ fn rewrite(select: &mut Select, order_by: &mut [OrderKey], free: &mut Free, join
         &mut select.sources[place],
         Source::new(groups, SourceKind::Taken(0), "groups".to_owned()),
     );
-    let is_below = |condition: &mut Expr| condition.reads_only(grouped.id);
+    let is_below = |condition: &mut Expr| condition.reads_only(&[grouped.id]);
     let mut joined = grouped.join.take();
     let mut below: Vec<Expr> = select.conjuncts.extract_if(.., is_below).collect();
     if let Some(join) = &mut joined {
@@ -382,7 +325,7 @@ fn rewrite(select: &mut Select, order_by: &mut [OrderKey], free: &mut Free, join
 }
 
 /// The table of a source read in any order, with all its rows seen.
-fn plain_table(source: &Source) -> Option<&Table> {
+pub(crate) fn plain_table(source: &Source) -> Option<&Table> {
     let SourceKind::Table(table) = &source.kind else { return None };
     let is_free = !source.fixed && !source.guarded && source.index_hint == IndexHint::Any;
     is_free.then_some(table)
@@ -486,7 +429,7 @@ fn is_never_null(source: &Source, column: usize) -> bool {
 }
 
 /// True where no two rows of a table have equal values of a column, NULL left out.
-fn is_unique(table: &Table, column: usize, collation: &Collation) -> bool {
+pub(crate) fn is_unique(table: &Table, column: usize, collation: &Collation) -> bool {
     let is = |known: &Result<Collation, String>| known.as_ref() == Ok(collation);
     let of_key = match &*table.primary_key {
         [part] => table.without_rowid && part.column == column && is(&part.collation),

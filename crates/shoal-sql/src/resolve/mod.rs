@@ -2,6 +2,7 @@
 //! comparison gets its affinity and collation. Names and clauses SQL forbids, or this crate cannot
 //! do yet, are refused here, with their place in the text.
 
+pub(crate) mod bushy;
 mod call;
 mod collation;
 pub(crate) mod encoding;
@@ -21,6 +22,7 @@ pub(crate) mod once;
 pub(crate) mod outputs;
 mod past;
 pub(crate) mod push;
+mod reads;
 mod recursion;
 mod row;
 mod same;

@@ -61,7 +61,7 @@ fn push_select(select: &mut Select) {
 
 /// True where a condition reads one source alone and has the same value whenever evaluated.
 fn moves(condition: &Expr, source: SourceId) -> bool {
-    condition.reads_only(source) && condition.size() <= SIZE_MAX && is_pure(condition)
+    condition.reads_only(&[source]) && condition.size() <= SIZE_MAX && is_pure(condition)
 }
 
 /// True where an expression may be evaluated again for the same row with the same outcome, cheaply.

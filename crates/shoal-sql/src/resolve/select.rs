@@ -632,8 +632,8 @@ fn alias_place(term: &ast::Expr, results: &[ResultExpr<'_>]) -> Option<usize> {
     })
 }
 
-/// The integer a term of `ORDER BY` or `GROUP BY` is written as, or is folded to by SQLite's parser:
-/// the number of a result column.
+/// The integer a term of `ORDER BY` or `GROUP BY` is written as, or is folded to by SQLite's
+/// parser: the number of a result column.
 fn ordinal(expr: &ast::Expr) -> Option<i64> {
     match &expr.kind {
         // A number of more than 32 bits is an expression.

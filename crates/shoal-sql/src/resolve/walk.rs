@@ -228,12 +228,12 @@ impl Expr {
         found
     }
 
-    /// True where the expression reads columns of a source, and of no other one.
-    pub(crate) fn reads_only(&self, source: SourceId) -> bool {
+    /// True where the expression reads columns of some of these sources, and of no other one.
+    pub(crate) fn reads_only(&self, sources: &[SourceId]) -> bool {
         let (mut own, mut any) = (true, false);
         self.columns(&mut |of, _| {
-            own &= of == source;
-            any |= of == source;
+            own &= sources.contains(&of);
+            any = true;
         });
         own && any
     }

@@ -59,11 +59,13 @@ pub enum ForcedChoice {
     PlansAgain(u64),
     /// Whether groups are made below joins where they can be.
     GroupsBelow(bool),
+    /// Whether joins are bushy where they can be.
+    Bushy(bool),
 }
 
 impl ForcedChoice {
     /// All choices, with the numbers tried by tests.
-    pub const ALL: [ForcedChoice; 17] = [
+    pub const ALL: [ForcedChoice; 19] = [
         ForcedChoice::Access(ForcedAccess::Scan),
         ForcedChoice::Access(ForcedAccess::Seek),
         ForcedChoice::Join(ForcedJoin::Lookup),
@@ -81,6 +83,8 @@ impl ForcedChoice {
         ForcedChoice::PlansAgain(3),
         ForcedChoice::GroupsBelow(true),
         ForcedChoice::GroupsBelow(false),
+        ForcedChoice::Bushy(true),
+        ForcedChoice::Bushy(false),
     ];
 }
 
@@ -104,6 +108,8 @@ pub struct Forced {
     pub plans_again: Option<u64>,
     /// Whether groups are made below joins where they can be.
     pub groups_below: Option<bool>,
+    /// Whether joins are bushy where they can be.
+    pub bushy: Option<bool>,
 }
 
 impl FromIterator<ForcedChoice> for Forced {
@@ -126,6 +132,7 @@ impl Forced {
             ForcedChoice::MemoryBytes(bytes) => self.memory_bytes = Some(bytes),
             ForcedChoice::PlansAgain(rows) => self.plans_again = Some(rows),
             ForcedChoice::GroupsBelow(below) => self.groups_below = Some(below),
+            ForcedChoice::Bushy(bushy) => self.bushy = Some(bushy),
         }
         self
     }
