@@ -35,6 +35,9 @@ fuzz_target!(|text: &str| {
             assert!(is_alike, "ours: {ours:?}\ntheirs: {peers:?}");
         }
         (Ok(Some(_)), Err(_)) if may_skip(text) && SQLITE.with(|cell| is_prepared(cell, text)) => {}
+        // SQLite's parser folds `x AND 0` to a zero, the number of no column.
+        (Ok(Some(_)), Err(error))
+            if may_skip(text) && error.to_string().contains("BY term out of range") => {}
         (Ok(Some(ours)), Err(error)) => panic!("answered {ours:?}, but SQLite says: {error}"),
         (Err(error), Ok(Some(_))) if is_seen_late(&error) => {}
         (Err(error), Ok(Some(peers))) => panic!("refused: {error}, but SQLite answers {peers:?}"),

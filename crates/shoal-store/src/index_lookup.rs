@@ -20,8 +20,9 @@ use crate::{Error, Place, Transaction};
 /// over transactions and changes of the file.
 ///
 /// Cost of a seek: one search among decoded prefixes once there are any, and one on the leaf;
-/// before then a binary search per level. Allocates only for the prefixes: 18 bytes a leaf, once
-/// per state of the file.
+/// before then a binary search per level. Where keys are sought in ascending order, two comparisons
+/// beside the end of the walk before ([`IndexLookup::end_walk`]). Allocates only for the prefixes:
+/// 18 bytes a leaf, once per state of the file.
 #[derive(Clone, Debug)]
 pub struct IndexLookup {
     root: Pgno,
@@ -30,13 +31,16 @@ pub struct IndexLookup {
     pub(crate) tree: Option<Arc<IndexTree>>,
     /// Descents since the image was new.
     descents: u32,
+    /// The leaf, and the number there, of the entry that ended the walk before.
+    ended: Option<(usize, usize)>,
     overflow: Vec<u8>,
 }
 
 impl IndexLookup {
     /// For the index at `root`.
     pub fn new(root: Pgno) -> IndexLookup {
-        IndexLookup { root, image: 0, tree: None, descents: 0, overflow: Vec::new() }
+        let overflow = Vec::new();
+        IndexLookup { root, image: 0, tree: None, descents: 0, ended: None, overflow }
     }
 
     /// Walks from the first entry whose order with `key`, by its first `key.len()` columns, is
@@ -70,16 +74,19 @@ impl IndexLookup {
             }
             return Ok(IndexWalk { way: Way::Cursor(Box::new(cursor)) });
         };
-        if let &[ValueRef::Int(int)] = key
-            && let Some((leaf, index)) = tree.place_of_int(txn, int, passed)
-        {
-            let page = tree.leaf(txn, leaf)?;
+        let flat = |leaf, page: Page<'t>, index| {
             let mut flat = Flat { txn, tree, leaf, page, index, state: State::Leaf };
             if index == page.cell_count() {
                 flat.leave_leaf()?;
             }
-            return Ok(IndexWalk { way: Way::Flat(flat) });
-        }
+            Ok(IndexWalk { way: Way::Flat(flat) })
+        };
+        let near = self.ended.take().filter(|&(leaf, _)| tree.is_on_leaf(leaf, key));
+        let int = match key {
+            &[ValueRef::Int(int)] => Some(int),
+            _ => None,
+        };
+        let is_decoded = int.is_some() && near.is_some_and(|(leaf, _)| tree.is_decoded(leaf));
         let overflow = &mut self.overflow;
         let mut goes_before = |payload: Payload<'_>| -> Result<bool, Error> {
             let order = if payload.overflow.is_none() {
@@ -90,6 +97,17 @@ impl IndexLookup {
             };
             Ok(order <= passed)
         };
+        if let Some((leaf, index)) = near.filter(|_| !is_decoded) {
+            let page = tree.leaf(txn, leaf)?;
+            if let Some(index) = partition_behind(&page, index, &mut goes_before)? {
+                return flat(leaf, page, index);
+            }
+        }
+        if let Some(int) = int
+            && let Some((leaf, index)) = tree.place_of_int(txn, int, passed)
+        {
+            return flat(leaf, tree.leaf(txn, leaf)?, index);
+        }
         let (mut low, mut high) = match key.first() {
             None => (0, tree.prefixes.len()),
             Some(&first) => {
@@ -110,17 +128,19 @@ impl IndexLookup {
             }
         }
         let page = tree.leaf(txn, low)?;
-        let index = partition(&page, &mut goes_before)?;
-        let mut flat = Flat { txn, tree, leaf: low, page, index, state: State::Leaf };
-        if index == page.cell_count() {
-            flat.leave_leaf()?;
-        }
-        Ok(IndexWalk { way: Way::Flat(flat) })
+        flat(low, page, partition(&page, &mut goes_before)?)
+    }
+
+    /// Notes the entry that ended a walk ([`IndexWalk::ended`]): the next key may be near.
+    #[inline]
+    pub fn end_walk(&mut self, ended: Option<(usize, usize)>) {
+        self.ended = ended;
     }
 
     #[cold]
     fn forget(&mut self, txn: &Transaction) {
         self.image = txn.image_id();
+        self.ended = None;
         self.tree = None;
         self.descents = 0;
     }
@@ -200,6 +220,16 @@ impl<'t> IndexWalk<'_, 't> {
         match &self.way {
             Way::Flat(flat) => Ok(flat.page.index(flat.index)?.payload),
             Way::Cursor(cursor) => cursor.cell_payload(),
+        }
+    }
+
+    /// The leaf of this entry, by its number, and the place there, for [`IndexLookup::end_walk`];
+    /// `None` between leaves and without decoded leaves.
+    #[inline]
+    pub fn ended(&self) -> Option<(usize, usize)> {
+        match &self.way {
+            Way::Flat(flat) => (flat.state == State::Leaf).then_some((flat.leaf, flat.index)),
+            Way::Cursor(_) => None,
         }
     }
 
@@ -435,6 +465,35 @@ impl Flat<'_, '_> {
         };
         Ok(true)
     }
+}
+
+/// The first entry from number `from` on not meeting `goes_before`, sought by doubled steps; `None`
+/// where entry `from - 1` does not meet it.
+fn partition_behind(
+    page: &Page<'_>,
+    from: usize,
+    mut goes_before: impl FnMut(Payload<'_>) -> Result<bool, Error>,
+) -> Result<Option<usize>, Error> {
+    let count = page.cell_count();
+    let mut is_before = |index: usize| goes_before(page.index(index)?.payload);
+    if from > count || (from > 0 && !is_before(from - 1)?) {
+        return Ok(None);
+    }
+    let (mut low, mut step) = (from, 1);
+    let mut high = count;
+    while low + step <= count {
+        if !is_before(low + step - 1)? {
+            high = low + step - 1;
+            break;
+        }
+        low += step;
+        step *= 2;
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if is_before(middle)? { low = middle + 1 } else { high = middle }
+    }
+    Ok(Some(low))
 }
 
 /// Returns the first cell of an index page with a payload not satisfying `goes_before`, a predicate

@@ -139,15 +139,30 @@ impl IndexTree {
         Ok(page)
     }
 
+    /// True where the place of `key` is surely on a leaf, or at its end.
+    #[inline]
+    pub(crate) fn is_on_leaf(&self, leaf: usize, key: &[ValueRef<'_>]) -> bool {
+        let Some(&first) = key.first() else { return false };
+        let prefix = self.column.prefix(first);
+        leaf.checked_sub(1).is_none_or(|before| self.prefixes[before] < prefix)
+            && self.prefixes.get(leaf).is_none_or(|&behind| prefix < behind)
+    }
+
+    /// True where the first columns of a leaf's entries are decoded.
+    #[inline]
+    pub(crate) fn is_decoded(&self, leaf: usize) -> bool {
+        self.known.get(leaf).is_some_and(|known| matches!(known.ints.get(), Some(Some(_))))
+    }
+
     /// The leaf with all entries whose first column is the integer `key`, and their numbers on the
     /// leaf. `None` when the leaf is not decoded, and when the entries are on more than one leaf.
     #[inline(always)]
     pub(crate) fn find_int(&self, txn: &Transaction, key: i64) -> Option<(usize, Range<usize>)> {
         let between = self.ints.as_ref()?;
         let key = ascending(self.column, key);
-        let leaf = between.partition_point(|&known| known < key);
+        let leaf = partition_spread(between, key, Order::Less);
         let ints = self.ints(txn, leaf)?;
-        let from = ints.partition_point(|&known| known < key);
+        let from = partition_spread(ints, key, Order::Less);
         let count = ints[from..].iter().take_while(|&&known| known == key).count();
         let ends = from + count < ints.len() || between.get(leaf) != Some(&key);
         ends.then_some((leaf, from..from + count))
@@ -164,7 +179,7 @@ impl IndexTree {
     ) -> Option<Range<usize>> {
         let between = self.ints.as_ref()?;
         let key = ascending(self.column, key);
-        let first = between.partition_point(|&known| known < key);
+        let first = partition_spread(between, key, Order::Less);
         let more = between[first..].iter().take(KNOWN_LEAVES_MAX);
         let leaves = first..first + 1 + more.take_while(|&&known| known == key).count();
         let is_known =
@@ -184,7 +199,7 @@ impl IndexTree {
     ) -> Option<&[i64]> {
         let key = ascending(self.column, key);
         let ints = self.ints(txn, leaf)?;
-        let from = ints.partition_point(|&known| known < key);
+        let from = partition_spread(ints, key, Order::Less);
         let count = match ints.get(from..from + FEW) {
             Some(few) if few.last().is_some_and(|&last| last == key) => {
                 ints[from..].partition_point(|&known| known == key)
@@ -205,9 +220,8 @@ impl IndexTree {
         passed: Order,
     ) -> Option<(usize, usize)> {
         let key = ascending(self.column, key);
-        let goes_before = |known: &i64| known.cmp(&key) <= passed;
-        let leaf = self.ints.as_ref()?.partition_point(goes_before);
-        Some((leaf, self.ints(txn, leaf)?.partition_point(goes_before)))
+        let leaf = partition_spread(self.ints.as_ref()?, key, passed);
+        Some((leaf, partition_spread(self.ints(txn, leaf)?, key, passed)))
     }
 
     /// The first columns of a leaf's entries, if they are known.
@@ -305,6 +319,39 @@ const VISITS_BEFORE: u8 = 12;
 /// Most bytes of decoded entries of one index.
 const KNOWN_BYTES_MAX: usize = 16 << 20;
 
+/// The number of the first integers whose order with `key` is at most `passed`. The search begins
+/// where `key` would be among integers spread evenly: of a long array few cache lines are read.
+#[inline]
+fn partition_spread(ints: &[i64], key: i64, passed: Order) -> usize {
+    let goes_before = |index: usize| ints[index].cmp(&key) <= passed;
+    let (Some(&first), Some(&last)) = (ints.first(), ints.last()) else { return 0 };
+    let reach = key.saturating_sub(first).max(0) as f64 / last.saturating_sub(first).max(1) as f64;
+    let guess = ((reach * ints.len() as f64) as usize).min(ints.len() - 1);
+    let (mut low, mut high, mut step) = (0, ints.len(), 1);
+    if goes_before(guess) {
+        low = guess + 1;
+        while low + step <= ints.len() {
+            if !goes_before(low + step - 1) {
+                high = low + step - 1;
+                break;
+            }
+            low += step;
+            step *= 2;
+        }
+    } else {
+        high = guess;
+        while high >= step {
+            if goes_before(high - step) {
+                low = high - step + 1;
+                break;
+            }
+            high -= step;
+            step *= 2;
+        }
+    }
+    low + ints[low..high].partition_point(|known| known.cmp(&key) <= passed)
+}
+
 /// An integer of a column, mapped to ascend in the column's order.
 #[inline]
 fn ascending(column: KeyColumn, int: i64) -> i64 {
@@ -338,5 +385,30 @@ impl Transaction {
         let tree =
             self.snapshot.image.index_trees.get(root, || IndexTree::build(self, root, column));
         tree.filter(|tree| tree.column() == column)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_search_among_spread_integers_ends_where_a_binary_search_does(
+            mut ints in prop::collection::vec((any::<i64>(), 0_u32..64), 0..300),
+            keys in prop::collection::vec((any::<i64>(), 0_u32..64), 1..20),
+        ) {
+            ints.sort_by_key(|(int, shift)| int >> shift);
+            let ints: Vec<i64> = ints.into_iter().map(|(int, shift)| int >> shift).collect();
+            let keys = keys.into_iter().map(|(int, shift)| int >> shift);
+            for key in keys.chain(ints.iter().copied()).chain([i64::MIN, i64::MAX]) {
+                for passed in [Order::Less, Order::Equal] {
+                    let expect = ints.partition_point(|known| known.cmp(&key) <= passed);
+                    prop_assert_eq!(partition_spread(&ints, key, passed), expect);
+                }
+            }
+        }
     }
 }

@@ -109,6 +109,10 @@ fn check(
             }
             more = step(&mut walk);
         }
+        // The next key is sought near the end of this walk.
+        let ended = walk.ended();
+        drop(walk);
+        lookup.end_walk(ended);
         while let Some(from) = place.take() {
             let mut walk = lookup.resume(txn, &from).unwrap();
             while got.len() < most && step(&mut walk) {
@@ -200,6 +204,13 @@ proptest! {
             check(&txn, index, &order, &mut lookup, &[key.value(), ValueRef::Int(300)], 3);
         }
         check(&txn, index, &order, &mut lookup, &[], usize::MAX);
+        let mut sorted: Vec<ValueRef<'_>> = keys.iter().chain(&more).map(Key::value).collect();
+        sorted.sort_by(|a, b| order.compare_column(0, *a, *b));
+        let mut lookup = IndexLookup::new(index);
+        for &key in &sorted {
+            check(&txn, index, &order, &mut lookup, &[key], 2);
+            check(&txn, index, &order, &mut lookup, &[key, ValueRef::Int(300)], 1);
+        }
         check_again(&txn, index, &order, keys.iter().chain(&more));
         drop(txn);
         insert(&store, index, &order, &more, 10_000);

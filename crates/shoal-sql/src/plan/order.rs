@@ -513,11 +513,12 @@ pub(super) fn brings_together(
     true
 }
 
-/// The order that a select's rows are best read in.
+/// The order that a select's rows are best read in. Of the rows about `limit` are read; the sort
+/// knows of a bound where `is_bounded`.
 pub(super) fn wanted<'e>(
     select: &'e Select,
     order_by: &'e [OrderKey],
-    limit: Option<f64>,
+    (limit, is_bounded): (Option<f64>, bool),
 ) -> Option<Wanted<'e>> {
     if !select.window_calls.is_empty() {
         return None;
@@ -537,7 +538,7 @@ pub(super) fn wanted<'e>(
     let keys: Vec<WantedKey<'e>> = keys.collect();
     match (&select.distinct, keys.is_empty()) {
         (different, false) => {
-            let may_begin = limit.is_some() && different.is_none();
+            let may_begin = is_bounded && different.is_none();
             Some(Wanted { keys, limit, together: false, groups: None, may_begin, streams: false })
         }
         (Some(collations), true) => {

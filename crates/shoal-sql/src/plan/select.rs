@@ -150,7 +150,7 @@ impl Compiler {
         let sources = &select.sources;
         let terms = terms(select);
         let frame = self.frame(select, &terms, order_by, self.runs);
-        let wanted = wanted(select, order_by, limit);
+        let wanted = wanted(select, order_by, (limit, chooses.is_some()));
         // Rows are given as they are found.
         let is_streamed = wanted.is_none()
             && order_by.is_empty()

@@ -52,16 +52,8 @@ fn join_first(select: &mut Select, order_by: &mut [OrderKey], free: &mut Free, p
     let query = Query {
         columns: outputs.iter().map(|_| unnamed()).collect(),
         body: Body::Select(Box::new(Select {
-            id: inner,
-            sources,
             conjuncts,
-            outputs,
-            group_by: None,
-            aggregates: Vec::new(),
-            having: None,
-            windows: Vec::new(),
-            window_calls: Vec::new(),
-            distinct: None,
+            ..Select::of_sources(inner, sources, outputs)
         })),
         as_expression: (None, Default::default()),
         order_by: Vec::new(),

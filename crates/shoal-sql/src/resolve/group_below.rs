@@ -286,7 +286,7 @@ fn rewrite(select: &mut Select, order_by: &mut [OrderKey], free: &mut Free, join
         conjuncts: below,
         group_by: Some(vec![(key.clone(), rule.collation)]),
         aggregates,
-        ..Select::of_source(inner, grouped, outputs)
+        ..Select::of_sources(inner, vec![grouped], outputs)
     };
     let query = Query {
         body: Body::Select(Box::new(of_groups)),

@@ -335,7 +335,7 @@ fn computed_late(query: Query, late: &[bool], free: &mut Free) -> Query {
         None => late_exprs.next().expect("an output is late or has a place"),
     });
     let first = Source::new(source, SourceKind::Query(Box::new(first)), "first".to_owned());
-    let select = Select::of_source(outer, first, outputs.collect());
+    let select = Select::of_sources(outer, vec![first], outputs.collect());
     let body = Body::Select(Box::new(select));
     let (order_by, limit, offset) = (Vec::new(), None, None);
     Query { body, columns, as_expression, order_by, limit, offset, correlated }

@@ -645,9 +645,6 @@ fn ordinal(expr: &ast::Expr) -> Option<i64> {
             let is_null = matches!(right.kind, ExprKind::Literal(Value::Null));
             (is_null && is_not_null(left)).then_some(i64::from(*op == BinaryOp::IsNot))
         }
-        ExprKind::Binary(BinaryOp::And, left, right) => {
-            (is_zero(left) || is_zero(right)).then_some(0)
-        }
         _ => None,
     }
 }
@@ -659,11 +656,6 @@ fn is_not_null(expr: &ast::Expr) -> bool {
         ExprKind::Unary(ast::UnaryOp::Plus | ast::UnaryOp::Negate, inner) => is_not_null(inner),
         _ => ordinal(expr).is_some(),
     }
-}
-
-/// True for a zero without a sign, and for what is folded to a zero.
-fn is_zero(expr: &ast::Expr) -> bool {
-    !matches!(expr.kind, ExprKind::Unary(..)) && ordinal(expr) == Some(0)
 }
 
 fn in_range(

@@ -142,11 +142,11 @@ pub(crate) struct SourceJoin {
 }
 
 impl Select {
-    /// The rows of one source, without conditions.
-    pub(super) fn of_source(id: SelectId, source: Source, outputs: Vec<Expr>) -> Select {
+    /// The rows of sources, without conditions.
+    pub(super) fn of_sources(id: SelectId, sources: Vec<Source>, outputs: Vec<Expr>) -> Select {
         Select {
             id,
-            sources: vec![source],
+            sources,
             outputs,
             conjuncts: Vec::new(),
             group_by: None,

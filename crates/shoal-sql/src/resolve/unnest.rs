@@ -108,7 +108,7 @@ impl Free {
         let source = Source::new(inner, SourceKind::Query(query), "list".to_owned());
         let distinct = Some(rules.iter().map(|(_, collation)| *collation).collect());
         let different =
-            Select { distinct, ..Select::of_source(self.select, source, outputs.collect()) };
+            Select { distinct, ..Select::of_sources(self.select, vec![source], outputs.collect()) };
         self.select += 1;
         let different = Query {
             columns,

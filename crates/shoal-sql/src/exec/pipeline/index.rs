@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use shoal_store::{BATCH, IndexLookup, IndexWalk, Transaction};
+use shoal_store::{BATCH, IndexLookup, IndexWalk, LeafCell, Transaction};
 
 use super::run::{LoopRun, Start};
 use crate::Error;
@@ -14,6 +14,10 @@ use crate::value::{Affinity, Value, ValueRef};
 /// After this many entries of a leaf with the wanted key, the leaf's last entry is compared, too:
 /// if it has the key, the entries between need no comparison.
 pub(super) const ENTRIES_BEFORE_LAST: usize = 6;
+
+/// Entries looked at together by an inner loop, and at first: most keys have few.
+const ENTRIES_MAX: usize = 16;
+const ENTRIES_FIRST: usize = 4;
 
 /// Up to where a walk goes.
 #[derive(Clone, Copy)]
@@ -120,8 +124,12 @@ impl<'a, 't> LoopRun<'a, 't> {
         let Some(mut lookup) = self.memory.indexes[access.lookup].take() else {
             return Err(Error::Misuse { what: "an index was walked twice at once" });
         };
-        let known = self.known_rows((number, level, access), &keys, (&lookup, enough), sink);
+        let step = (number, level, access);
+        let known = self.known_rows(step, &keys, (&lookup, enough), sink);
         let result = known.transpose().unwrap_or_else(|| {
+            if number > 0 && access.row.is_none() && !access.descending {
+                return self.inner_entries(step, &keys, &mut lookup, sink);
+            }
             self.entries_of(number, level, access, &keys, &mut lookup, start, enough, sink)
         });
         self.memory.keys = keys;
@@ -176,6 +184,55 @@ impl<'a, 't> LoopRun<'a, 't> {
             Ok(true)
         })?;
         Ok(is_known.then_some(matched))
+    }
+
+    /// The entries found by an inner loop reading nothing but entries, several of a page at a time;
+    /// whether any matched.
+    fn inner_entries<S>(
+        &mut self,
+        (number, level, access): (usize, &PipelineStep, &IndexAccess),
+        keys: &[Value],
+        lookup: &mut IndexLookup,
+        sink: &mut S,
+    ) -> Result<bool, Error>
+    where
+        S: FnMut(&mut LoopRun<'a, 't>) -> Result<(), Error>,
+    {
+        let keys = Keys::new(access, keys);
+        let limits = keys.limits(access);
+        let mut walk = keys.seek(access, lookup, self.txn)?;
+        let mut cells = [LeafCell::default(); ENTRIES_MAX];
+        let (mut size, mut matched, mut more) = (ENTRIES_FIRST, false, walk.is_valid());
+        while more {
+            let (page, count, any_goes_on) = walk.entries(&mut cells[..size])?;
+            let within = |cell: &LeafCell| limits.hold(access, &page.bytes()[cell.range()]);
+            // Entries between two within are within.
+            let all = !any_goes_on && count > 1 && within(&cells[count - 1])?;
+            for (ahead, &cell) in cells[..count].iter().enumerate() {
+                if cell.goes_on() {
+                    let payload = walk.ahead(ahead).expect("the walk gave the entry");
+                    self.put_entry(access.entry, payload, &page)?;
+                    self.put_together(access.entry, payload)?;
+                } else {
+                    self.put_row(access.entry, (page, 0, cell))?;
+                }
+                if !all && !limits.hold(access, self.record_bytes(access.entry))? {
+                    let ended = walk.ended().map(|(leaf, index)| (leaf, index + ahead));
+                    drop(walk);
+                    lookup.end_walk(ended);
+                    return Ok(matched);
+                }
+                if self.all(&level.before) {
+                    matched |= self.matched(number, level, sink)?;
+                }
+                if self.ended || (level.anti && matched) {
+                    return Ok(matched);
+                }
+            }
+            more = walk.skip(count)?;
+            size = ENTRIES_MAX;
+        }
+        Ok(matched)
     }
 
     #[allow(clippy::too_many_arguments)] // one loop's state
@@ -254,6 +311,9 @@ impl<'a, 't> LoopRun<'a, 't> {
                 sure -= 1;
             } else {
                 if !limits.hold(access, self.record_bytes(access.entry))? {
+                    let ended = walk.ended();
+                    drop(walk);
+                    lookup.end_walk(ended);
                     return Ok(matched);
                 }
                 found += 1;
