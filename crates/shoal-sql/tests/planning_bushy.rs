@@ -82,8 +82,8 @@ fn other_joins_are_orders_of_single_tables() {
             "select count(*) from line a, orders o, customer c, part p where o.id = a.orders
                 and c.id = o.customer and p.id = a.part and c.nation = 3 and p.brand = 4",
             // The first rows end the reading.
-            &format!("select o.id from customer c, orders o, orders p, customer d
-                where o.customer = c.id and p.day = o.day and d.id = p.customer limit 0"),
+            "select o.id from customer c, orders o, orders p, customer d
+                where o.customer = c.id and p.day = o.day and d.id = p.customer limit 0",
             "select exists(select 1 from customer c, orders o, orders p, customer d
                 where o.customer = c.id and p.day = o.day and d.id = p.customer)",
             // Rows without a match stay.

@@ -159,7 +159,8 @@ pub(super) fn choose<'e>(
         let share = (limit / wanted.groups.unwrap_or(all_rows).max(1.0)).min(1.0);
         let streamed = order(frame, None, share);
         let cost = streamed.cost + streamed.rows * HASHED;
-        (cost, Choice { places: streamed.order, share, ..begun })
+        let places = streamed.order;
+        (cost, Choice { places, first: None, descending: None, begins: 0, share })
     } else {
         let rows = all_rows.max(2.0);
         let sort = match wanted.limit {
