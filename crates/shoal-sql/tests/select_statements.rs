@@ -376,6 +376,8 @@ fn errors_know_their_place() {
     check("select sin2(a) from t", "no such function: sin2", "sin2");
     check("select abs(a, b) from t", "wrong number of arguments to function abs()", "abs");
     check("select a from t where sum(b) > 1", "misuse of aggregate function sum()", "sum");
+    check("select a from t having a > 1", "HAVING clause on a non-aggregate query", "a > 1");
+    check("select 1 having count(*) > 0", "HAVING clause on a non-aggregate query", "count");
     check(
         "select 1 from t order by 3",
         "1st ORDER BY term out of range - should be between 1 and 1",

@@ -205,16 +205,16 @@ impl<'a> Resolver<'a> {
             group_by.push((bound.expr, collation));
         }
 
+        // An aggregate in `HAVING` or `ORDER BY` alone makes no group.
+        let has_aggregates = self.scopes.last().is_some_and(|scope| !scope.aggregates.is_empty());
+        let grouped = !clauses.group_by.is_empty() || has_aggregates;
+        if let (false, Some(having)) = (grouped, &clauses.having) {
+            return Err(Error::meaning("HAVING clause on a non-aggregate query", having.offset));
+        }
         self.set_clause(Clause::Having);
         let having = clauses.having.as_ref().map(|having| self.bind_expr(having)).transpose()?;
 
-        // An aggregate in `ORDER BY` alone makes no group.
-        let aggregates = self.scopes.last().map_or(0, |scope| scope.aggregates.len());
-        self.set_clause(if aggregates == 0 && clauses.group_by.is_empty() {
-            Clause::PlainOrderBy
-        } else {
-            Clause::OrderBy
-        });
+        self.set_clause(if grouped { Clause::OrderBy } else { Clause::PlainOrderBy });
         let mut keys = Vec::with_capacity(order_by.len());
         for (number, term) in order_by.iter().enumerate() {
             keys.push(self.order_key(term, number, &results, &columns)?);
@@ -226,10 +226,6 @@ impl<'a> Resolver<'a> {
             (aggregates, windows, std::mem::take(&mut scope.window_calls))
         });
         let (aggregates, windows, window_calls) = taken.unwrap_or_default();
-        let grouped = !clauses.group_by.is_empty() || !aggregates.is_empty();
-        if let (false, Some(having)) = (grouped, &clauses.having) {
-            return Err(Error::meaning("HAVING clause on a non-aggregate query", having.offset));
-        }
         let distinct = clauses.distinct.then(|| self.collations(&columns)).transpose()?;
         let select = Select {
             id,
