@@ -48,8 +48,8 @@ pub(crate) struct Compiler {
     pub(crate) stores: usize,
     /// How many recursions there are.
     pub(crate) slots: usize,
-    /// Of each common table that may be made once, whether it is.
-    pub(crate) made_once: Vec<bool>,
+    /// How many common tables may be made once for several places.
+    pub(crate) shared: usize,
     /// How many sets of rows there are that found a match.
     pub(crate) marks: usize,
     /// How many measures there are.

@@ -42,8 +42,11 @@ use crate::parse::ast;
 use crate::resolve::encoding::in_utf16;
 use crate::resolve::factor::factor;
 use crate::resolve::imply::imply;
+use crate::resolve::keys_below::keys_below;
 use crate::resolve::leakproof::keeps_hidden;
+use crate::resolve::merge::place_common;
 use crate::resolve::once::take_once;
+use crate::resolve::orders::{bound_parts, lower_bounds};
 use crate::resolve::outputs::{compute_late, drop_unread, merge_views};
 use crate::resolve::push::push_down;
 use crate::resolve::tree::{Aggregate, OutputColumn, Query, SourceId};
@@ -553,7 +556,7 @@ fn plan_with<'a>(
 ) -> Result<Program, Error> {
     let mut query = resolved(schema, &mut resolver, select)?;
     let mut compiler = Compiler::default();
-    compiler.made_once = resolver.made_once();
+    compiler.shared = resolver.made_once().len();
     compiler.utf16 = schema.utf16().is_some();
     compiler.in_words = in_words;
     compiler.forced = forced;
@@ -585,12 +588,13 @@ pub(crate) fn resolved<'a>(
         *resolver = searching;
         query = resolver.query(select);
     }
-    let query = rewritten(query?, schema);
+    let query = rewritten(query?, schema, &resolver.made_once());
     if schema.narrowing().is_none() || keeps_hidden(&query) {
         return Ok(query);
     }
     *resolver = resolver.behind_barriers();
-    let query = rewritten(resolver.query(select)?, schema);
+    let query = resolver.query(select)?;
+    let query = rewritten(query, schema, &resolver.made_once());
     match keeps_hidden(&query) {
         true => Ok(query),
         false => {
@@ -600,8 +604,9 @@ pub(crate) fn resolved<'a>(
     }
 }
 
-/// A resolved query in the form plans look for.
-fn rewritten(mut query: Query, schema: &Schema) -> Query {
+/// A resolved query in the form plans look for; `made_once` is [`Resolver::made_once`].
+fn rewritten(mut query: Query, schema: &Schema, made_once: &[bool]) -> Query {
+    place_common(&mut query, made_once);
     if let Some(order) = schema.utf16() {
         in_utf16(&mut query, order);
     }
@@ -609,10 +614,13 @@ fn rewritten(mut query: Query, schema: &Schema) -> Query {
     merge_views(&mut query);
     imply(&mut query);
     push_down(&mut query);
+    lower_bounds(&mut query);
     drop_unread(&mut query);
     let mut free = Free::of(&query);
+    keys_below(&mut query, &mut free);
     unnest(&mut query, &mut free);
     compute_late(&mut query, &mut free);
+    bound_parts(&mut query, &mut free);
     query
 }
 
@@ -643,7 +651,7 @@ fn plan_resolved(mut query: Query, mut compiler: Compiler) -> Result<Program, Er
         trees: compiler.trees,
         stores: compiler.stores,
         slots: compiler.slots,
-        shared: compiler.made_once.len(),
+        shared: compiler.shared,
         marks: compiler.marks,
         measures: compiler.measures,
         schema: None,

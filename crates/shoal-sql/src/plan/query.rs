@@ -24,11 +24,6 @@ impl Compiler {
         asked: Option<Asked>,
         read: Option<f64>,
     ) -> QueryPlan {
-        if let Body::Shared(shared) = &query.body
-            && !self.made_once[shared.slot]
-        {
-            return self.plan_query(&shared.query);
-        }
         let outer = std::mem::take(&mut self.own_queries);
         let width = query.columns.len();
         let key_count = query.order_by.iter().filter(|key| matches!(key.key, Key::Expr(_))).count();
@@ -185,9 +180,9 @@ fn sort_plan(order_by: &[OrderKey], output: Reg, width: usize) -> SortPlan {
 fn limit(query: &Query) -> Option<f64> {
     let known = |bound: &Expr| match bound {
         Expr::Const(Value::Int(count)) if *count >= 0 => Some(*count as f64),
+        Expr::Const(_) => None,
         // Most who ask for a part ask for a page of it.
-        Expr::Parameter(_) => Some(100.0),
-        _ => None,
+        _ => Some(100.0),
     };
     let limit = known(query.limit.as_ref()?)?;
     Some(limit + query.offset.as_ref().and_then(known).unwrap_or(0.0))

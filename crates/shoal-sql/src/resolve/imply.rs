@@ -7,7 +7,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::tree::{Expr, Query, ROWID, Select, Source, SourceId, SourceKind};
+use super::tree::{Body, Expr, Query, ROWID, Select, Source, SourceId, SourceKind};
 use crate::value::{Affinity, CompareOp, Comparison};
 
 /// Most columns of one class: their pairs grow by the square.
@@ -56,6 +56,17 @@ impl Class {
         })
     }
 
+    /// A condition on a column of the class, of another column.
+    fn about(&self, condition: &Expr, (source, column): Column) -> Expr {
+        let mut about = condition.clone();
+        about.parts_mut(&mut |part| {
+            if self.has(part) {
+                *part = Expr::Column { source, column };
+            }
+        });
+        about
+    }
+
     pub(crate) fn has(&self, expr: &Expr) -> bool {
         matches!(expr, Expr::Column { source, column }
             if self.columns.contains(&(*source, *column)))
@@ -101,7 +112,7 @@ pub(crate) fn classes(conditions: &[Expr], sources: &[Source]) -> Vec<Class> {
 }
 
 /// A column of a source.
-type Column = (SourceId, usize);
+pub(super) type Column = (SourceId, usize);
 
 /// An equality of two columns.
 fn equality(condition: &Expr) -> Option<(&Comparison, Column, Column)> {
@@ -114,13 +125,45 @@ fn equality(condition: &Expr) -> Option<(&Comparison, Column, Column)> {
     Some((rule, column(left)?, column(right)?))
 }
 
-/// The affinity of a table's column; `None` for a column of anything else.
-fn kind((source, column): (SourceId, usize), sources: &[Source]) -> Option<Affinity> {
+/// A condition as the equality of a column of `source` with a column of another one: the rule, the
+/// column of `source`, the other.
+pub(super) fn key_pairs(
+    condition: &Expr,
+    source: SourceId,
+) -> Option<(&Comparison, Column, Column)> {
+    let (rule, left, right) = equality(condition)?;
+    match (left.0 == source, right.0 == source) {
+        (true, false) => Some((rule, left, right)),
+        (false, true) => Some((rule, right, left)),
+        _ => None,
+    }
+}
+
+/// The affinity of a table's column, also where a query hands the column on: all its values have
+/// been given the affinity. `None` for a column of anything else.
+pub(super) fn kind((source, column): Column, sources: &[Source]) -> Option<Affinity> {
     let source = sources.iter().find(|known| known.id == source)?;
-    let SourceKind::Table(table) = &source.kind else { return None };
-    match column {
-        ROWID => Some(Affinity::Integer),
-        column => table.columns.get(column).map(|column| column.affinity),
+    match &source.kind {
+        SourceKind::Table(_) if column == ROWID => Some(Affinity::Integer),
+        SourceKind::Table(table) => table.columns.get(column).map(|column| column.affinity),
+        SourceKind::Query(query) => kind_of_body(&query.body, column),
+        _ => None,
+    }
+}
+
+fn kind_of_body(body: &Body, column: usize) -> Option<Affinity> {
+    match body {
+        Body::Select(select) => match select.outputs.get(column)? {
+            Expr::Column { source, column } => kind((*source, *column), &select.sources),
+            _ => None,
+        },
+        Body::Compound { first, rest, .. } => {
+            let kind = kind_of_body(first, column)?;
+            let is_same = |(_, part): &(_, Body)| kind_of_body(part, column) == Some(kind);
+            rest.iter().all(is_same).then_some(kind)
+        }
+        Body::Shared(shared) => kind_of_body(&shared.query.body, column),
+        Body::Values(_) | Body::Recursive(_) => None,
     }
 }
 
@@ -132,6 +175,30 @@ fn imply_select(select: &mut Select) {
     for class in classes.iter().filter(|class| class.columns.len() <= CLASS_MAX) {
         add_equalities(select, class);
         add_constants(select, class);
+    }
+    for place in 0..select.sources.len() {
+        add_constants_on(select, place);
+    }
+}
+
+/// Adds to the `ON` of a left-joined subquery the conditions on columns of other sources equal to its
+/// own there: rows failing them are given by no row around.
+fn add_constants_on(select: &mut Select, place: usize) {
+    let Source { id, kind: SourceKind::Query(_), join: Some(join), .. } = &select.sources[place]
+    else {
+        return;
+    };
+    let mut implied: Vec<Expr> = Vec::new();
+    for class in classes(&join.on, &select.sources) {
+        let found = constants(&select.conjuncts, &class);
+        for (_, conditions) in found.into_iter().filter(|(column, _)| column.0 != *id) {
+            for &own in class.columns.iter().filter(|column| column.0 == *id) {
+                implied.extend(conditions.iter().map(|condition| class.about(condition, own)));
+            }
+        }
+    }
+    if let Some(join) = &mut select.sources[place].join {
+        join.on.extend(implied);
     }
 }
 
@@ -150,9 +217,22 @@ fn add_equalities(select: &mut Select, class: &Class) {
     }
 }
 
-/// Adds the conditions on one column of a class to the others: comparisons with constants, and
-/// lists of constants.
+/// Adds the conditions on one column of a class to the others.
 fn add_constants(select: &mut Select, class: &Class) {
+    for (of, conditions) in constants(&select.conjuncts, class) {
+        for &other in class.columns.iter().filter(|other| **other != of) {
+            for condition in &conditions {
+                let implied = class.about(condition, other);
+                if !select.conjuncts.iter().any(|known| known.is_same(&implied)) {
+                    select.conjuncts.push(implied);
+                }
+            }
+        }
+    }
+}
+
+/// The conditions on each column of a class: comparisons with constants, and lists of constants.
+fn constants(conditions: &[Expr], class: &Class) -> FxHashMap<Column, Vec<Expr>> {
     let fixed = |expr: &Expr| matches!(expr, Expr::Const(_) | Expr::Parameter(_));
     let follows = |affinity: Option<Affinity>, collation| {
         let kind = |own: Affinity| {
@@ -160,12 +240,12 @@ fn add_constants(select: &mut Select, class: &Class) {
         };
         collation == class.rule.collation && affinity.is_none_or(kind)
     };
-    let mut found: FxHashMap<(SourceId, usize), Vec<Expr>> = FxHashMap::default();
+    let mut found: FxHashMap<Column, Vec<Expr>> = FxHashMap::default();
     let subject = |expr: &Expr| match expr {
         Expr::Column { source, column } if class.has(expr) => Some((*source, *column)),
         _ => None,
     };
-    for condition in &select.conjuncts {
+    for condition in conditions {
         let of = match condition {
             Expr::Compare(rule, left, right)
                 if follows(rule.affinity, rule.collation)
@@ -191,24 +271,7 @@ fn add_constants(select: &mut Select, class: &Class) {
             found.entry(of).or_default().push(condition.clone());
         }
     }
-    for ((source, column), conditions) in found {
-        for &(other, place) in &class.columns {
-            if (other, place) == (source, column) {
-                continue;
-            }
-            for condition in &conditions {
-                let mut implied = condition.clone();
-                implied.parts_mut(&mut |part| {
-                    if class.has(part) {
-                        *part = Expr::Column { source: other, column: place };
-                    }
-                });
-                if !select.conjuncts.iter().any(|known| known.is_same(&implied)) {
-                    select.conjuncts.push(implied);
-                }
-            }
-        }
-    }
+    found
 }
 
 /// Makes an inner join of a left join whose added rows no condition of the `WHERE` lets through.

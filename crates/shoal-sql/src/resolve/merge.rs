@@ -2,6 +2,7 @@
 
 use super::collation::Coll;
 use super::from::{JOIN_MAX, Joined, first_rules};
+use super::outputs::{each_query, empty};
 use super::scope::{ScopeColumn, ScopeTable};
 use super::tree::{Body, Expr, OutputColumn, Query, Select, Shared, Source};
 
@@ -77,6 +78,27 @@ pub(super) fn shared(query: Query, slot: usize) -> Query {
         correlated: false,
         body: Body::Shared(Box::new(Shared { slot, query })),
     }
+}
+
+/// Puts the query of each common table in the place of the table, where its rows are made for this
+/// place alone; `made_once` tells of each table whether they are made for several.
+pub(crate) fn place_common(query: &mut Query, made_once: &[bool]) {
+    if made_once.iter().all(|is_made_once| *is_made_once) {
+        return;
+    }
+    let mut place = |query: &mut Query| {
+        while let Body::Shared(shared) = &mut query.body
+            && !made_once[shared.slot]
+        {
+            *query = std::mem::replace(&mut shared.query, empty());
+        }
+    };
+    each_query(query, &mut place);
+    query.walk_mut(&mut |expr| {
+        if let Some(query) = expr.query_mut() {
+            each_query(query, &mut place);
+        }
+    });
 }
 
 /// True where an expression is JSON for a function around.

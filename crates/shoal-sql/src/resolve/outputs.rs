@@ -1,9 +1,9 @@
 //! Queries that outputs run: each is run for the rows given, and for no others.
 //!
-//! A view is merged into the query around where each output running a query is read once
-//! ([`merge_views`]): conditions and order then reach the view's tables. Merged otherwise, every
-//! use would run the query again: the view stays, and outputs read once move to the query around,
-//! behind its conditions. Unread outputs of a subquery become NULL ([`drop_unread`]). The first
+//! A view with an order or with outputs running queries is merged into the query around where each
+//! output running a query is read once ([`merge_views`]): conditions, order and bounds then reach the
+//! view's tables. Merged otherwise, every use would run the query again: the view stays, and outputs
+//! read once move to the query around, behind its conditions. Unread outputs of a subquery become NULL ([`drop_unread`]). The first
 //! rows of an order are found without their late outputs: queries that are no sort keys run for
 //! rows within the bound ([`compute_late`]).
 
@@ -12,20 +12,22 @@ use rustc_hash::FxHashMap;
 use super::collation::Coll;
 use super::from::JOIN_MAX;
 use super::merge::{MERGED_SIZE_MAX, is_json, plain_select};
+use super::orders::{Above, above, is_count, only_query};
 use super::tree::{
-    Body, Expr, IndexHint, Key, OrderKey, OutputColumn, Query, Select, Source, SourceId, SourceKind,
+    Body, Expr, Key, OrderKey, OutputColumn, Query, Select, Source, SourceId, SourceKind,
 };
 use super::unnest::Free;
 use crate::parse::ast::CompoundOp;
 use crate::value::Value;
 
-/// Merges views whose outputs run queries, where each such output is read once.
+/// Merges views with an order or with outputs running queries, where each such output is read once.
 pub(crate) fn merge_views(query: &mut Query) {
     each_query(query, &mut |query| {
         let Query { body, order_by, .. } = query;
         if let Body::Select(select) = body {
             while merge_view(select, order_by) {}
             raise_outputs(select, order_by);
+            drop_order(select, order_by);
         }
     });
 }
@@ -60,7 +62,7 @@ pub(crate) fn compute_late(query: &mut Query, free: &mut Free) {
 }
 
 /// Calls `change` for a query and the queries of its `FROM`s and parts, outer ones first.
-fn each_query(query: &mut Query, change: &mut dyn FnMut(&mut Query)) {
+pub(super) fn each_query(query: &mut Query, change: &mut dyn FnMut(&mut Query)) {
     change(query);
     each_of_body(&mut query.body, change);
 }
@@ -122,37 +124,36 @@ impl Reads {
     }
 }
 
-/// The view a select reads alone: a plain select with outputs running queries.
-fn plain_view(select: &Select) -> Option<(SourceId, &Select)> {
-    let [
-        Source {
-            id, kind: SourceKind::Query(query), join: None, guarded: false, index_hint, ..
-        },
-    ] = &*select.sources
-    else {
-        return None;
-    };
-    let view = plain_select(query, false)?;
+/// The view a select reads alone: a plain select, with an order perhaps.
+fn plain_view(select: &Select) -> Option<(SourceId, &Select, &[OrderKey])> {
+    let (id, query) = only_query(select)?;
+    let view = plain_select(query, true)?;
     // Groups and partitions are recognised in the outputs by the form of their keys.
-    let is_flat = select.group_by.is_none() && select.window_calls.is_empty();
+    let is_flat = select.group_by.is_none() && select.window_calls.is_empty() || is_count(select);
     let fits = is_flat
-        && *index_hint == IndexHint::Any
         && view.sources.len() <= JOIN_MAX
-        && !view.sources.iter().any(|source| source.guarded)
-        && view.outputs.iter().any(Expr::runs_query);
-    fits.then_some((*id, view))
+        && !view.sources.iter().any(|source| source.guarded);
+    fits.then_some((id, view, &query.order_by))
 }
 
 /// Merges a [`plain_view`] into the select reading the view; true where a view was merged.
-fn merge_view(select: &mut Select, order_by: &mut [OrderKey]) -> bool {
-    let Some((source, view)) = plain_view(select) else { return false };
-    let reads = Reads::of(select, order_by, source);
+fn merge_view(select: &mut Select, order_by: &mut Vec<OrderKey>) -> bool {
+    let Some((source, view, below)) = plain_view(select) else { return false };
+    let Some(above) = above(select, order_by, source, below) else { return false };
+    let raised = match &above {
+        Above::Order(keys) => keys,
+        Above::Unseen => &*order_by,
+    };
+    let reads = Reads::of(select, raised, source);
     let merges = |(column, output): (usize, &Expr)| {
         let is_small = !output.runs_query() && output.size() <= MERGED_SIZE_MAX;
         !is_json(output) && (reads.is_single(column) || is_small && output.is_deterministic())
     };
     if !view.outputs.iter().enumerate().all(merges) {
         return false;
+    }
+    if let Above::Order(keys) = above {
+        *order_by = keys;
     }
     let Some(Source { kind: SourceKind::Query(query), .. }) = select.sources.pop() else {
         unreachable!("the one source is a query");
@@ -174,10 +175,28 @@ fn merge_view(select: &mut Select, order_by: &mut [OrderKey]) -> bool {
     true
 }
 
+/// Drops the order of the one query a select reads, where nobody sees the order.
+fn drop_order(select: &mut Select, order_by: &[OrderKey]) {
+    let Some((source, Query { order_by: below, limit: None, offset: None, .. })) =
+        only_query(select)
+    else {
+        return;
+    };
+    let is_unseen = matches!(above(select, order_by, source, below), Some(Above::Unseen));
+    if let ([Source { kind: SourceKind::Query(below), .. }], true) =
+        (&mut *select.sources, is_unseen)
+    {
+        below.order_by.clear();
+    }
+}
+
 /// Moves outputs running queries from a [`plain_view`] to the outputs of the select around, where
 /// each is read once; the view gives the columns read by the moved outputs.
 fn raise_outputs(select: &mut Select, order_by: &[OrderKey]) {
-    let Some((source, view)) = plain_view(select) else { return };
+    let Some((source, view, [])) = plain_view(select) else { return };
+    if !view.outputs.iter().any(Expr::runs_query) {
+        return;
+    }
     let reads = Reads::of(select, order_by, source);
     let mut raised: FxHashMap<usize, Expr> = FxHashMap::default();
     for output in &select.outputs {
@@ -354,7 +373,7 @@ pub(super) fn unnamed() -> OutputColumn {
 }
 
 /// Stands for a query being rewritten.
-fn empty() -> Query {
+pub(super) fn empty() -> Query {
     Query {
         body: Body::Values(Vec::new()),
         columns: Vec::new(),

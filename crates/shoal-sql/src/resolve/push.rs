@@ -77,7 +77,7 @@ fn is_pure(expr: &Expr) -> bool {
 }
 
 /// True where a query whose parts apply the condition gives the same rows as a filter above.
-fn takes(query: &Query, condition: &Expr) -> bool {
+pub(super) fn takes(query: &Query, condition: &Expr) -> bool {
     query.limit.is_none() && query.offset.is_none() && body_takes(&query.body, condition)
 }
 
@@ -166,7 +166,7 @@ fn tells_alike(condition: &Expr, collations: &[Collation]) -> bool {
 }
 
 /// Adds the condition to every part of a body, over the expressions of the part's columns.
-fn give(body: &mut Body, condition: &Expr, source: SourceId) {
+pub(super) fn give(body: &mut Body, condition: &Expr, source: SourceId) {
     match body {
         Body::Values(_) | Body::Recursive(_) | Body::Shared(_) => {}
         Body::Compound { first, rest, .. } => {
