@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Scratch, check_forced, nodes, ours, ours_with, theirs, theirs_with};
-use shoal_sql::Value;
+use shoal_sql::{Forced, ForcedChoice, Value};
 
 const SHOP: &str = "
     create table customer(id integer primary key, city text, name text collate nocase);
@@ -277,9 +277,20 @@ fn groups_are_made_of_the_asked_keys_alone() {
     ];
     let queries: Vec<String> = queries.iter().map(|&query| query.to_owned()).collect();
     check_forced(&mut connection, &peer, &queries);
+    connection.force(Forced::default().with(ForcedChoice::KeysBelow(true)));
     for query in [0, 1, 2, 3, 6, 7, 9].map(|place| &queries[place]) {
         let plan = ours(&mut connection, &format!("explain query plan {query}")).unwrap();
         let plan = common::lines(&plan.rows);
         assert!(plan.contains("SEARCH orders USING"), "{query}\n{plan}");
+    }
+    // A list of most keys would cost more than it saves.
+    connection.force(Forced::default());
+    for (city, is_asked) in [("= 'city9'", true), ("<> 'city9'", false)] {
+        let query = format!(
+            "select name, s from customer c join totals t on t.customer = c.id where c.city {city}"
+        );
+        let plan = ours(&mut connection, &format!("explain query plan {query}")).unwrap();
+        let plan = common::lines(&plan.rows);
+        assert_eq!(plan.matches(" c").count() > 1, is_asked, "{query}\n{plan}");
     }
 }

@@ -16,6 +16,7 @@ mod groups_below;
 mod intersection;
 mod key_sets;
 mod keyed;
+mod keys_below;
 mod lower;
 mod lower_pages;
 pub(crate) mod node;
@@ -42,7 +43,6 @@ use crate::parse::ast;
 use crate::resolve::encoding::in_utf16;
 use crate::resolve::factor::factor;
 use crate::resolve::imply::imply;
-use crate::resolve::keys_below::keys_below;
 use crate::resolve::leakproof::keeps_hidden;
 use crate::resolve::merge::place_common;
 use crate::resolve::once::take_once;
@@ -60,6 +60,7 @@ pub(crate) use code::{Code, Op, Predicate, Reg, Shape, When};
 pub(crate) use column_table::ColumnTable;
 pub(crate) use compile::Compiler;
 use groups_below::group_below;
+use keys_below::keys_below;
 pub(crate) use lower::Asked;
 pub(crate) use lower_pages::are_rowids;
 pub(crate) use node::QueryPlan;
@@ -563,6 +564,9 @@ fn plan_with<'a>(
     compiler.learned = learned;
     if let Some(txns) = txns {
         sample::sample(&query, txns);
+        if keys_below(&mut query, forced.keys_below) {
+            sample::sample(&query, txns);
+        }
         group_below(&mut query, forced.groups_below);
         compiler.join_bushy(&mut query);
         // A statement with writes may change rows kept by a run before.
@@ -617,7 +621,6 @@ fn rewritten(mut query: Query, schema: &Schema, made_once: &[bool]) -> Query {
     lower_bounds(&mut query);
     drop_unread(&mut query);
     let mut free = Free::of(&query);
-    keys_below(&mut query, &mut free);
     unnest(&mut query, &mut free);
     compute_late(&mut query, &mut free);
     bound_parts(&mut query, &mut free);

@@ -3,8 +3,8 @@
 //! Of `customer c JOIN (SELECT customer, sum(price) ... GROUP BY customer) t ON t.customer = c.id WHERE
 //! c.name = 'Ann'`, a view of totals perhaps, the groups of all customers would be made for a few. The
 //! subquery asks `customer IN (SELECT id FROM customer WHERE name = 'Ann')` before it makes groups:
-//! sought in an index, or asked of each row. Conditions on the key itself need no list of keys
-//! ([`imply`](super::imply)).
+//! sought in an index, or asked of each row. Whether the list pays is for the planner
+//! ([`pays`](Candidate)). Conditions on the key itself need no list ([`imply`](super::imply)).
 
 use super::factor::cannot_fail;
 use super::group_below::{is_unique, plain_table};
@@ -13,26 +13,50 @@ use super::outputs::{empty, unnamed};
 use super::push::{give, takes};
 use super::tree::{Body, Expr, IndexMeaning, Query, Select, Source, SourceId, SourceKind};
 use super::unnest::Free;
+use crate::schema::Table;
 use crate::value::{Affinity, CompareOp, Comparison, Value};
 
-/// Asks the keys of filtered tables of the subqueries joined with them.
-pub(crate) fn keys_below(query: &mut Query, free: &mut Free) {
+/// A subquery that the keys of a filtered table joined with it could be asked of.
+pub(crate) struct Candidate<'q> {
+    pub(crate) query: &'q Query,
+    pub(crate) table: &'q Table,
+    /// The conditions on the table alone.
+    pub(crate) conditions: Vec<&'q Expr>,
+    /// The sources of the join.
+    pub(crate) sources: &'q [Source],
+}
+
+/// Asks the keys of filtered tables of the subqueries joined with them, where that `pays`; true where
+/// any are asked.
+pub(crate) fn keys_below(
+    query: &mut Query,
+    free: &mut Free,
+    pays: &dyn Fn(&Candidate<'_>) -> bool,
+) -> bool {
+    let mut any = false;
     query.each_select_mut(&mut |select| {
         if select.sources.len() < 2 || select.sources.iter().any(Source::keeps_right) {
             return;
         }
         for place in 0..select.sources.len() {
-            if let Some((asked, source)) = asked_keys(select, place, free)
+            if let Some((asked, source)) = asked_keys(select, place, free, pays)
                 && let SourceKind::Query(query) = &mut select.sources[place].kind
             {
                 give(&mut query.body, &asked, source);
+                any = true;
             }
         }
     });
+    any
 }
 
 /// The condition that a subquery's column is among the keys of a filtered table.
-fn asked_keys(select: &Select, place: usize, free: &mut Free) -> Option<(Expr, SourceId)> {
+fn asked_keys(
+    select: &Select,
+    place: usize,
+    free: &mut Free,
+    pays: &dyn Fn(&Candidate<'_>) -> bool,
+) -> Option<(Expr, SourceId)> {
     let source = &select.sources[place];
     let SourceKind::Query(query) = &source.kind else { return None };
     let equalities = source.join.as_ref().map_or(&select.conjuncts, |join| &join.on);
@@ -41,15 +65,26 @@ fn asked_keys(select: &Select, place: usize, free: &mut Free) -> Option<(Expr, S
         let of_own = kind(own, &select.sources)?;
         let fits = of_own == kind(other, &select.sources)? && of_own != Affinity::Blob;
         let of = select.sources.iter().find(|known| known.id == other.0)?;
-        let is_key = is_unique(plain_table(of)?, other.1, &rule.collation);
+        let table = plain_table(of)?;
+        let is_key = is_unique(table, other.1, &rule.collation);
         let conditions = conditions_on(select, other)?;
-        (fits && is_key && takes(query, &test(rule, own))).then(|| {
-            let keys = keys(of, other.1, &conditions, free);
-            let (affinity, collation) = (rule.affinity, rule.collation);
-            let expr = Box::new(Expr::Column { source: own.0, column: own.1 });
-            let query = Box::new(keys);
-            (Expr::InQuery { expr, not: false, query, affinity, collation }, source.id)
-        })
+        let mut hides = false;
+        query.each_select(&mut |select| hides |= select.sources.iter().any(|of| of.guarded));
+        if !fits || !is_key || hides || !takes(query, &test(rule, own)) {
+            return None;
+        }
+        let candidate = Candidate { query, table, conditions, sources: &select.sources };
+        if !pays(&candidate) {
+            return None;
+        }
+        let asked = Expr::InQuery {
+            expr: Box::new(Expr::Column { source: own.0, column: own.1 }),
+            not: false,
+            query: Box::new(keys(of, other.1, &candidate.conditions, free)),
+            affinity: rule.affinity,
+            collation: rule.collation,
+        };
+        Some((asked, source.id))
     })
 }
 

@@ -61,11 +61,13 @@ pub enum ForcedChoice {
     GroupsBelow(bool),
     /// Whether joins are bushy where they can be.
     Bushy(bool),
+    /// Whether keys of a filtered table are asked of subqueries joined with it.
+    KeysBelow(bool),
 }
 
 impl ForcedChoice {
     /// All choices, with the numbers tried by tests.
-    pub const ALL: [ForcedChoice; 19] = [
+    pub const ALL: [ForcedChoice; 21] = [
         ForcedChoice::Access(ForcedAccess::Scan),
         ForcedChoice::Access(ForcedAccess::Seek),
         ForcedChoice::Join(ForcedJoin::Lookup),
@@ -85,6 +87,8 @@ impl ForcedChoice {
         ForcedChoice::GroupsBelow(false),
         ForcedChoice::Bushy(true),
         ForcedChoice::Bushy(false),
+        ForcedChoice::KeysBelow(true),
+        ForcedChoice::KeysBelow(false),
     ];
 }
 
@@ -110,6 +114,8 @@ pub struct Forced {
     pub groups_below: Option<bool>,
     /// Whether joins are bushy where they can be.
     pub bushy: Option<bool>,
+    /// Whether keys of a filtered table are asked of subqueries joined with it.
+    pub keys_below: Option<bool>,
 }
 
 impl FromIterator<ForcedChoice> for Forced {
@@ -133,6 +139,7 @@ impl Forced {
             ForcedChoice::PlansAgain(rows) => self.plans_again = Some(rows),
             ForcedChoice::GroupsBelow(below) => self.groups_below = Some(below),
             ForcedChoice::Bushy(bushy) => self.bushy = Some(bushy),
+            ForcedChoice::KeysBelow(below) => self.keys_below = Some(below),
         }
         self
     }
