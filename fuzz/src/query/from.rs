@@ -69,8 +69,12 @@ impl Choices<'_> {
     pub(super) fn table_query(&mut self, ctes: &[String], depth: usize) -> String {
         let table = self.one(TABLES);
         let scope = [Source::whole("x")];
-        match self.below(10) {
+        match self.below(11) {
             0 => format!("SELECT {ALL} FROM {table} x WHERE {}", self.condition(&scope, depth)),
+            10 => {
+                let order = self.one(&["c", "b DESC, a", "d, c DESC", "a + b"]);
+                format!("SELECT {ALL} FROM {table} ORDER BY {order}")
+            }
             1 => format!("SELECT DISTINCT {ALL} FROM {table}"),
             // Parts of different types give SQLite's column now one affinity, now the other: all
             // parts are of one table.

@@ -59,6 +59,18 @@ impl Choices<'_> {
     }
 
     fn body(&mut self, ctes: &[String]) -> (String, bool) {
+        let (text, ordered) = self.core(ctes);
+        // A page of an ordered query, as tools ask for.
+        match ordered && self.once_in(5) {
+            true => {
+                let limit = self.one(&["", " LIMIT 3", " LIMIT 2 OFFSET 1", " LIMIT 40"]);
+                (format!("SELECT * FROM ({text}){limit}"), true)
+            }
+            false => (text, ordered),
+        }
+    }
+
+    fn core(&mut self, ctes: &[String]) -> (String, bool) {
         match self.below(13) {
             12 => self.values(ctes),
             0..=3 => self.plain_select(ctes),
