@@ -1,5 +1,5 @@
-//! Orders, bounds and keys asked of subqueries in a `FROM`: where an order rises, where it must stay,
-//! which groups are made, and SQLite's answers by every way.
+//! Orders, bounds and keys asked of subqueries in a `FROM`: where an order rises, where it must
+//! stay, which groups are made, and SQLite's answers by every way.
 #![allow(clippy::unwrap_used)]
 
 mod common;

@@ -12,7 +12,8 @@ const LEFT_MAX: f64 = 0.2;
 /// Of fewer rows groups are soon made.
 const ROWS_MIN: f64 = 1000.0;
 
-/// Asks keys of filtered tables of subqueries where that pays, or as forced; true where any are asked.
+/// Asks keys of filtered tables of subqueries where that pays, or as forced; true where any are
+/// asked.
 pub(super) fn keys_below(query: &mut Query, forced: Option<bool>) -> bool {
     if forced == Some(false) || !joins_queries(query) {
         return false;

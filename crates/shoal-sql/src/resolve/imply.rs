@@ -181,8 +181,8 @@ fn imply_select(select: &mut Select) {
     }
 }
 
-/// Adds to the `ON` of a left-joined subquery the conditions on columns of other sources equal to its
-/// own there: rows failing them are given by no row around.
+/// Adds to the `ON` of a left-joined subquery the conditions on columns of other sources equal to
+/// its own there: rows failing them are given by no row around.
 fn add_constants_on(select: &mut Select, place: usize) {
     let Source { id, kind: SourceKind::Query(_), join: Some(join), .. } = &select.sources[place]
     else {

@@ -1,10 +1,11 @@
 //! Groups of the asked rows alone: keys of a filtered table are asked of a subquery joined with it.
 //!
-//! Of `customer c JOIN (SELECT customer, sum(price) ... GROUP BY customer) t ON t.customer = c.id WHERE
-//! c.name = 'Ann'`, a view of totals perhaps, the groups of all customers would be made for a few. The
-//! subquery asks `customer IN (SELECT id FROM customer WHERE name = 'Ann')` before it makes groups:
-//! sought in an index, or asked of each row. Whether the list pays is for the planner
-//! ([`pays`](Candidate)). Conditions on the key itself need no list ([`imply`](super::imply)).
+//! Of `customer c JOIN (SELECT customer, sum(price) ... GROUP BY customer) t ON t.customer = c.id
+//! WHERE c.name = 'Ann'`, a view of totals perhaps, the groups of all customers would be made for
+//! a few. The subquery asks `customer IN (SELECT id FROM customer WHERE name = 'Ann')` before it
+//! makes groups: sought in an index, or asked of each row. Whether the list pays is for the
+//! planner ([`pays`](Candidate)). Conditions on the key itself need no list
+//! ([`imply`](super::imply)).
 
 use super::factor::cannot_fail;
 use super::group_below::{is_unique, plain_table};
@@ -26,8 +27,8 @@ pub(crate) struct Candidate<'q> {
     pub(crate) sources: &'q [Source],
 }
 
-/// Asks the keys of filtered tables of the subqueries joined with them, where that `pays`; true where
-/// any are asked.
+/// Asks the keys of filtered tables of the subqueries joined with them, where that `pays`; true
+/// where any are asked.
 pub(crate) fn keys_below(
     query: &mut Query,
     free: &mut Free,

@@ -1,11 +1,11 @@
 //! The order and the bounds of a subquery in a `FROM`.
 //!
 //! `SELECT * FROM (SELECT ... ORDER BY day) LIMIT 20` is what tools and frameworks make of a query
-//! to see its first rows. Kept apart from the bound, the order would sort all rows; beside the bound
-//! it is a top-N, or the order of an index. An order rises with a merged query ([`above`]); a query
-//! which stays, with groups or windows, takes the bound instead ([`lower_bounds`]). A query around with
-//! an order of its own, or a count, needs no order below. Each part of a `UNION ALL` gives its own first
-//! rows to the order of them all ([`bound_parts`]).
+//! to see its first rows. Kept apart from the bound, the order would sort all rows; beside the
+//! bound it is a top-N, or the order of an index. An order rises with a merged query ([`above`]);
+//! a query which stays, with groups or windows, takes the bound instead ([`lower_bounds`]). A
+//! query around with an order of its own, or a count, needs no order below. Each part of a `UNION
+//! ALL` gives its own first rows to the order of them all ([`bound_parts`]).
 
 use super::outputs::{each_query, empty, unnamed};
 use super::tree::{
@@ -23,8 +23,8 @@ pub(super) enum Above {
     Unseen,
 }
 
-/// What becomes of the order `below`, of the query `source`, in the select reading this query alone,
-/// `order_by` being the order of the select. `None` where the order must stay.
+/// What becomes of the order `below`, of the query `source`, in the select reading this query
+/// alone, `order_by` being the order of the select. `None` where the order must stay.
 pub(super) fn above(
     select: &Select,
     order_by: &[OrderKey],

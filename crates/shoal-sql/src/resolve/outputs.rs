@@ -1,11 +1,11 @@
 //! Queries that outputs run: each is run for the rows given, and for no others.
 //!
 //! A view with an order or with outputs running queries is merged into the query around where each
-//! output running a query is read once ([`merge_views`]): conditions, order and bounds then reach the
-//! view's tables. Merged otherwise, every use would run the query again: the view stays, and outputs
-//! read once move to the query around, behind its conditions. Unread outputs of a subquery become NULL ([`drop_unread`]). The first
-//! rows of an order are found without their late outputs: queries that are no sort keys run for
-//! rows within the bound ([`compute_late`]).
+//! output running a query is read once ([`merge_views`]): conditions, order and bounds then reach
+//! the view's tables. Merged otherwise, every use would run the query again: the view stays, and
+//! outputs read once move to the query around, behind its conditions. Unread outputs of a subquery
+//! become NULL ([`drop_unread`]). The first rows of an order are found without their late outputs:
+//! queries that are no sort keys run for rows within the bound ([`compute_late`]).
 
 use rustc_hash::FxHashMap;
 
