@@ -101,7 +101,7 @@ select p.p_partkey, q.p_partkey, count(*) n from lineitem a join part p on p.p_p
 select o_orderkey, sum(l_quantity), count(*) from orders join lineitem on l_orderkey = o_orderkey group by o_orderkey order by o_orderkey limit 20;
 
 -- first_page
-select * from (select o_orderkey, c_name, o_orderdate, o_totalprice from orders join customer on c_custkey = o_custkey order by o_totalprice desc, o_orderkey) limit 20 offset 20;
+select * from (select o_orderkey as id, c_name as name, o_orderdate as day, o_totalprice as price from orders join customer on c_custkey = o_custkey order by o_totalprice desc, o_orderkey) limit 20 offset 20;
 
 -- totals_of_some
 select c_name, n, s from customer left join (select o_custkey, count(*) n, sum(o_totalprice) s from orders group by o_custkey) on o_custkey = c_custkey where c_phone like '13-702%' order by c_custkey;
