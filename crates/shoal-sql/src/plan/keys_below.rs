@@ -6,14 +6,14 @@ use crate::resolve::keys_below::{Candidate, keys_below as rewrite};
 use crate::resolve::tree::{Query, Source, SourceKind};
 use crate::resolve::unnest::{Free, unnest};
 
-/// The conditions on a table leave so many of its rows at most. With half of them, a list costs as
-/// much as the groups saved.
+/// Largest share of a table's rows left by the conditions. With half of the rows, a list of keys
+/// costs more than the groups saved.
 const LEFT_MAX: f64 = 0.2;
-/// Of fewer rows groups are soon made.
+/// Fewest rows of the subquery's largest table: groups of fewer are made within a millisecond.
 const ROWS_MIN: f64 = 1000.0;
 
-/// Asks keys of filtered tables of subqueries where that pays, or as forced; true where any are
-/// asked.
+/// Adds lists of a filtered table's keys to subqueries, where a list pays or is forced; true where
+/// any list was added.
 pub(super) fn keys_below(query: &mut Query, forced: Option<bool>) -> bool {
     if forced == Some(false) || !joins_queries(query) {
         return false;

@@ -56,7 +56,7 @@ impl Class {
         })
     }
 
-    /// A condition on a column of the class, of another column.
+    /// The same condition on `column` of `source`, in place of a column of the class.
     fn about(&self, condition: &Expr, (source, column): Column) -> Expr {
         let mut about = condition.clone();
         about.parts_mut(&mut |part| {
@@ -181,8 +181,8 @@ fn imply_select(select: &mut Select) {
     }
 }
 
-/// Adds to the `ON` of a left-joined subquery the conditions on columns of other sources equal to
-/// its own there: rows failing them are given by no row around.
+/// Adds to the `ON` of a left-joined subquery the conditions of the `WHERE` on columns equal to the
+/// subquery's columns in this `ON`: the `WHERE` drops every row joined with others of the subquery.
 fn add_constants_on(select: &mut Select, place: usize) {
     let Source { id, kind: SourceKind::Query(_), join: Some(join), .. } = &select.sources[place]
     else {

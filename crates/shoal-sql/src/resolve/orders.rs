@@ -15,11 +15,11 @@ use super::unnest::Free;
 use crate::parse::ast::CompoundOp;
 use crate::value::{ArithmeticOp, Collation, CompareOp, Comparison, Value};
 
-/// What becomes of the order of a subquery which a select reads alone.
+/// The fate of a subquery's order, the subquery being the only source of a select.
 pub(super) enum Above {
-    /// It is the order of the select.
+    /// The order is the select's own.
     Order(Vec<OrderKey>),
-    /// It is not seen.
+    /// No row given depends on the order.
     Unseen,
 }
 
@@ -90,6 +90,14 @@ pub(super) fn only_query(select: &Select) -> Option<(SourceId, &Query)> {
     }
 }
 
+/// True where a select gives one row for each row of its sources.
+fn gives_each_row(select: &Select) -> bool {
+    select.conjuncts.is_empty()
+        && select.group_by.is_none()
+        && select.distinct.is_none()
+        && select.window_calls.is_empty()
+}
+
 /// Gives the bounds of each query giving every row of one subquery to the subquery.
 pub(crate) fn lower_bounds(query: &mut Query) {
     each_query(query, &mut lower_bound);
@@ -97,12 +105,7 @@ pub(crate) fn lower_bounds(query: &mut Query) {
 
 fn lower_bound(query: &mut Query) {
     let Query { body: Body::Select(select), order_by, limit, offset, .. } = query else { return };
-    let gives_each = limit.is_some()
-        && order_by.is_empty()
-        && select.conjuncts.is_empty()
-        && select.group_by.is_none()
-        && select.distinct.is_none()
-        && select.window_calls.is_empty();
+    let gives_each = limit.is_some() && order_by.is_empty() && gives_each_row(select);
     let takes = |below: &Query| {
         matches!(below.body, Body::Select(_) | Body::Compound { .. })
             && below.limit.is_none()
@@ -131,9 +134,8 @@ pub(crate) fn bound_parts(query: &mut Query, free: &mut Free) {
         match body {
             Body::Compound { .. } => bound_each_part(body, order_by, &limit, (free, *correlated)),
             Body::Select(select) => {
-                let Some((source, keys)) = keys_of_parts(select, order_by) else { return };
-                if let [Source { id, kind: SourceKind::Query(below), .. }] = &mut *select.sources {
-                    debug_assert_eq!(*id, source);
+                let Some(keys) = keys_of_parts(select, order_by) else { return };
+                if let [Source { kind: SourceKind::Query(below), .. }] = &mut *select.sources {
                     bound_each_part(&mut below.body, &keys, &limit, (free, below.correlated));
                 }
             }
@@ -177,14 +179,10 @@ fn rows(limit: &Expr, offset: Option<&Expr>) -> Option<Expr> {
 }
 
 /// The order of a select as one of the `UNION ALL` which the select reads alone, giving each row.
-fn keys_of_parts(select: &Select, order_by: &[OrderKey]) -> Option<(SourceId, Vec<OrderKey>)> {
+fn keys_of_parts(select: &Select, order_by: &[OrderKey]) -> Option<Vec<OrderKey>> {
     let (source, below) = only_query(select)?;
-    let gives_each = select.conjuncts.is_empty()
-        && select.group_by.is_none()
-        && select.distinct.is_none()
-        && select.window_calls.is_empty();
     let is_whole = below.order_by.is_empty() && below.limit.is_none() && below.offset.is_none();
-    if !gives_each || !is_whole {
+    if !gives_each_row(select) || !is_whole {
         return None;
     }
     let column = |key: &OrderKey| {
@@ -198,7 +196,7 @@ fn keys_of_parts(select: &Select, order_by: &[OrderKey]) -> Option<(SourceId, Ve
         }
     };
     let keys = order_by.iter().map(|key| Some(OrderKey { key: Key::Output(column(key)?), ..*key }));
-    Some((source, keys.collect::<Option<_>>()?))
+    keys.collect()
 }
 
 /// Gives each select of a `UNION ALL` an order and a bound.
