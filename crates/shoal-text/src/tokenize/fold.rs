@@ -1,6 +1,6 @@
 //! Case folding, diacritics and general categories, as FTS5 of SQLite has them (Unicode 6.1).
 //!
-//! The tables beside this file are made by `tests/unicode_tables.rs`, which asks SQLite of every
+//! The tables beside this file are made by `tests/it/unicode_tables.rs`, which asks SQLite of every
 //! code point.
 
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! Tables of Unicode, made by `tests/unicode_tables.rs`.
+//! Tables of Unicode, made by `tests/it/unicode_tables.rs`.
 
 /// First code points of runs of a category: `code << 5 | category`.
 #[rustfmt::skip]
