@@ -2,7 +2,8 @@
 //! `cargo-commits` and `mnist-10k`, or one of them. Turns of all ways alternate; `gzip` must be
 //! there.
 //!
-//! `SHOAL_VECTORS=folder cargo test --release -p shoal-vector --test it -- index_speed:: --nocapture`
+//! `SHOAL_VECTORS=folder cargo test --release -p shoal-vector --test it -- index_speed::
+//! --nocapture`
 
 use std::path::Path;
 use std::process::Command;
