@@ -29,6 +29,7 @@ mod watch;
 mod worker;
 mod workload;
 
+use std::borrow::Borrow;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -50,7 +51,7 @@ pub fn main(prefix: &[&str], contenders: &Contenders) -> ExitCode {
 
 /// The lab with `contenders`: runs parsed arguments and reports errors on stderr.
 pub fn run(prefix: &[&str], arguments: Arguments, contenders: &Contenders) -> ExitCode {
-    match done(prefix, arguments, contenders) {
+    match done(prefix, arguments, || contenders) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -67,20 +68,28 @@ pub fn run(prefix: &[&str], arguments: Arguments, contenders: &Contenders) -> Ex
 /// # Errors
 /// The reason the run could not take place, as a sentence.
 pub fn bench(prefix: &[&str], arguments: BenchArguments) -> Result<bool, String> {
-    done(prefix, arguments.into(), &shoal::alone())
+    done(prefix, arguments.into(), shoal::alone)
 }
 
-fn done(prefix: &[&str], arguments: Arguments, contenders: &Contenders) -> Result<bool, String> {
+/// Makes the contenders where the arguments run any: drivers of graphics processors, asked for
+/// their devices, write to stderr.
+fn done<C: Borrow<Contenders>>(
+    prefix: &[&str],
+    arguments: Arguments,
+    contenders: impl FnOnce() -> C,
+) -> Result<bool, String> {
     let prefix: Vec<OsString> = prefix.iter().map(OsString::from).collect();
     match arguments.command {
-        None => run::run(&arguments.run, &prefix, contenders),
-        Some(args::Verb::Ab(ab)) => compare::compare(&ab, contenders),
-        Some(args::Verb::Profile(profile)) => profile::profile(&profile, &prefix, contenders),
+        None => run::run(&arguments.run, &prefix, contenders().borrow()),
+        Some(args::Verb::Ab(ab)) => compare::compare(&ab, contenders().borrow()),
+        Some(args::Verb::Profile(profile)) => {
+            profile::profile(&profile, &prefix, contenders().borrow())
+        }
         Some(args::Verb::Spills) => spills::spills(),
         Some(args::Verb::Report(report)) => report::from_file(&report),
         Some(args::Verb::Peers(peers)) => peers::peers(&peers),
         Some(args::Verb::Serve(serve)) => {
-            worker::serve::serve(&serve, contenders);
+            worker::serve::serve(&serve, contenders().borrow());
             Ok(true)
         }
     }
