@@ -314,6 +314,8 @@ impl<'a> Resolver<'a> {
         self.common = common;
         self.expanding = expanding;
         let mut query = query.map_err(|error| error.at(offset))?;
+        // A view's columns are called as the tables' are.
+        query.columns.iter_mut().for_each(|column| column.written = None);
         if let Some(columns) = &view.columns {
             rename(&mut query, columns, &view.name, offset)?;
         }
@@ -397,6 +399,7 @@ impl<'a> Resolver<'a> {
                 columns.push(OutputColumn {
                     name: column.name.clone(),
                     inner_name: column.name.clone(),
+                    written: None,
                     affinity: column.affinity,
                     collation: bound.collation,
                     classes: ANY_CLASS,
@@ -523,6 +526,7 @@ impl<'a> Resolver<'a> {
             columns.push(OutputColumn {
                 name: column.name.clone(),
                 inner_name: column.name.clone(),
+                written: None,
                 affinity: column.affinity,
                 collation: bound.collation,
                 classes: ANY_CLASS,
@@ -809,6 +813,7 @@ pub(super) fn rename(
     for (column, name) in query.columns.iter_mut().zip(names) {
         column.name.clone_from(&name.text);
         column.inner_name.clone_from(&name.text);
+        column.written = None;
     }
     Ok(())
 }

@@ -139,7 +139,7 @@ pub(super) fn query_column(
     expr: Expr,
 ) -> ScopeColumn {
     ScopeColumn {
-        name: unique_name(known, &column.inner_name),
+        name: unique_name(known, column.written.as_ref().unwrap_or(&column.inner_name)),
         expr,
         affinity: column.affinity,
         // A column of a query always has one of its own.

@@ -138,6 +138,7 @@ impl<'a> Resolver<'a> {
             described.push(OutputColumn {
                 name: column.name.clone(),
                 inner_name: column.name.clone(),
+                written: None,
                 affinity: column.affinity,
                 collation: column.collation.clone().unwrap_or_default(),
                 classes: ANY_CLASS,

@@ -365,6 +365,7 @@ pub(super) fn unnamed() -> OutputColumn {
     OutputColumn {
         name: String::new(),
         inner_name: String::new(),
+        written: None,
         affinity: None,
         collation: Coll::default(),
         classes: 0,

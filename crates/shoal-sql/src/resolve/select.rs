@@ -347,6 +347,12 @@ impl<'a> Resolver<'a> {
         };
         let declared_type = bound.column.as_ref().and_then(|column| column.declared_type.clone());
         let classes = bound.classes();
+        let written = match result {
+            ResultExpr::Expr { expr, alias: None, .. } if bound.column.is_some() => {
+                column_name(expr)
+            }
+            _ => None,
+        };
         let (name, inner_name) = match (alias, bound.column) {
             (Some(alias), _) => (alias.text.clone(), alias.text.clone()),
             (None, Some(column)) if column.collated => (text.to_owned(), column.name),
@@ -354,6 +360,7 @@ impl<'a> Resolver<'a> {
             (None, None) => (text.to_owned(), text.to_owned()),
         };
         let column = OutputColumn {
+            written: written.filter(|written| *written != inner_name),
             name,
             inner_name,
             affinity: bound.affinity,
@@ -588,6 +595,15 @@ pub(super) fn classes_under(affinity: Option<Affinity>) -> u8 {
 fn order_key(term: &OrderTerm, key: Key, collation: Collation) -> OrderKey {
     let nulls_first = term.nulls_first.unwrap_or(!term.descending);
     OrderKey { key, descending: term.descending, nulls_first, collation }
+}
+
+/// The name of a column as written, below any `COLLATE`.
+fn column_name(expr: &ast::Expr) -> Option<String> {
+    match &expr.kind {
+        ExprKind::Collate { expr, .. } => column_name(expr),
+        ExprKind::Column { column, .. } => Some(column.text.clone()),
+        _ => None,
+    }
 }
 
 /// The result column called `name` in one part of a compound, by its alias or its column.

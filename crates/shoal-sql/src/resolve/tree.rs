@@ -45,8 +45,10 @@ pub(crate) struct Shared {
 #[derive(Clone, Debug)]
 pub(crate) struct OutputColumn {
     pub(crate) name: String,
-    /// Name for an enclosing query; different below a `COLLATE`.
+    /// Name for a view or a table made of the query; different below a `COLLATE`.
     pub(crate) inner_name: String,
+    /// Name for a query around, where different: a table's column as the query wrote it.
+    pub(crate) written: Option<String>,
     pub(crate) affinity: Option<Affinity>,
     pub(crate) collation: Coll,
     /// The classes of the column's values, as told by [`classes`](super::select::classes).

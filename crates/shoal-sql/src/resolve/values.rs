@@ -63,6 +63,7 @@ impl<'a> Resolver<'a> {
                 columns.push(OutputColumn {
                     inner_name: name.clone(),
                     name,
+                    written: None,
                     affinity: bound.affinity,
                     collation: bound.collation,
                     classes: bound.classes(),

@@ -1,7 +1,7 @@
 //! Correlated subqueries in expressions, beside SQLite: for every kind of query, access path and
 //! place in the query around; values of all classes, NULLs, affinities, collations, errors.
 
-use crate::common::{Scratch, check, ours, theirs};
+use crate::common::{Scratch, check, check_all, ours, theirs};
 use shoal_sql::{Value, ValueRef};
 
 /// `u` is the outer table, `o` the inner one. In `u`, the columns `k` and `tk` are keys as integers
@@ -350,4 +350,41 @@ fn an_error_is_that_of_its_row() {
         assert_eq!(rows.next().unwrap().unwrap().get(0), ValueRef::Int(id));
     }
     assert!(rows.next().is_err());
+}
+
+/// Columns of a subquery are called as it wrote them, those of a view as the table's.
+#[test]
+fn columns_are_called_as_written() {
+    let scratch = Scratch::new(
+        "create table T(Ab integer primary key, \"De f\" text);
+        insert into t values (1, 'x'), (2, 'y');
+        create view V as select AB, \"de f\" from t;
+        create view W(x) as select aB from t;",
+    );
+    let queries = r#"
+select * from (select aB, "DE F" from t);
+select AB, "de F" from (select ab, "DE f" from t);
+select * from (select * from (select aB from t));
+select Ab from (select aB from (select AB from t));
+with c as (select aB from t) select *, ab from c;
+with c as (select aB from t) select * from c x join c y on x.ab = y.AB;
+with c(X) as (select aB from t) select *, x from c;
+with recursive c as (select aB from t union all select ab + 2 from c where ab < 5) select * from c;
+select * from v;
+select aB, * from (select * from v);
+select x.* from (select aB, "DE F" as g from v) x;
+select * from w;
+select * from (select X from w);
+select * from (select aB collate nocase, t.AB from t);
+select * from (select aB from t union select 9);
+select * from (select (aB) from t);
+select * from (select ROWID from t);
+select y.rowid from (select rowid from t) y;
+select * from (select aB, ab, AB as ab from t);
+select * from (select aB from t order by ab desc limit 1);
+select * from (select aB, count(*) from t group by 1);
+select * from t join (select aB, "DE f" from t) using (AB);
+select ab from (select rowid from t);
+"#;
+    check_all(&mut scratch.ours(), &scratch.theirs(), queries);
 }
