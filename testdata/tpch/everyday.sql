@@ -108,3 +108,6 @@ select c_name, n, s from customer left join (select o_custkey, count(*) n, sum(o
 
 -- newest_of_both
 select * from (select o_orderdate as day, o_orderkey as id, 'ordered' as what from orders union all select l_shipdate, l_orderkey * 10 + l_linenumber, 'shipped' from lineitem) order by day desc, id limit 20;
+
+-- newest_of_each
+select o_custkey, o_orderkey, o_totalprice from (select o_custkey, o_orderkey, o_totalprice, row_number() over (partition by o_custkey order by o_orderdate desc, o_orderkey desc) n from orders) where n = 1 limit 20;

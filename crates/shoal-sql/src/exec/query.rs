@@ -248,7 +248,7 @@ impl NodeRun {
         }
     }
 
-    fn park(&mut self, node: &Node, machine: &mut Machine<'_, '_>) -> Result<(), Error> {
+    pub(super) fn park(&mut self, node: &Node, machine: &mut Machine<'_, '_>) -> Result<(), Error> {
         match (self, node) {
             (NodeRun::Loops(run), Node::Loops(plan)) => run.park(plan, machine),
             (NodeRun::Project(input), Node::Project(plan)) => input.park(&plan.input, machine),
@@ -257,6 +257,7 @@ impl NodeRun {
             (NodeRun::GroupInOrder(run), Node::GroupInOrder(plan)) => {
                 run.input.park(&plan.input, machine)
             }
+            (NodeRun::Window(run), Node::Window(plan)) => run.park(plan, machine),
             (NodeRun::Compound(run), Node::Compound(plan)) => run.park(plan, machine),
             // The others have taken all rows of what is below them, or no cursor is on theirs.
             _ => Ok(()),

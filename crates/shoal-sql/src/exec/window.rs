@@ -16,23 +16,37 @@ use super::query::NodeRun;
 use crate::Error;
 use crate::exec::eval_condition;
 use crate::keep::sort::{PARALLEL_MIN, compare, prefix_of};
-use crate::keep::{Kept, row_size};
+use crate::keep::{Kept, SortKey, row_size};
 use crate::plan::node::WindowNode;
 use crate::plan::{WindowCallPlan, WindowPass, WindowPlan};
+use crate::session::Session;
 use crate::value::{Collation, Value, ValueRef, assign};
 
-/// Window functions over the rows of a node.
+/// Window functions over the rows of a node. Rows that come one partition after the other are given
+/// so: one partition is kept, and the next is read once all its rows were given.
 #[derive(Debug, Default)]
 pub(super) struct WindowNodeRun {
     input: NodeRun,
-    /// All rows, once they were gathered.
-    rows: Option<WindowRun>,
+    /// All rows, or those of a partition.
+    rows: WindowRun,
+    /// True once `rows` has all that it takes.
+    is_gathered: bool,
+    /// True once the input has no more rows.
+    is_ended: bool,
+    /// True where rows of the input were read since its cursors were noted.
+    was_read: bool,
+    /// What parts the rows, of the partition at hand.
+    keys: Vec<Value>,
+    /// The first row of the next partition, in the form of [`current_row`]; empty for none.
+    ahead: Vec<Value>,
 }
 
 impl WindowNodeRun {
     pub(super) fn restart(&mut self) {
         self.input.restart();
-        self.rows = None;
+        self.rows.clear();
+        (self.is_gathered, self.is_ended) = (false, false);
+        self.ahead.clear();
     }
 
     /// Puts the next row and its functions' results into the registers; false when there is none.
@@ -45,18 +59,64 @@ impl WindowNodeRun {
         plan: &WindowNode,
         machine: &mut Machine<'_, '_>,
     ) -> Result<bool, Error> {
-        let rows = match &mut self.rows {
-            Some(rows) => rows,
-            None => {
-                let mut rows = WindowRun::default();
-                while self.input.next(&plan.input, machine)? {
-                    rows.add(&plan.plan, machine)?;
-                }
-                rows.finish(&plan.plan, machine)?;
-                self.rows.insert(rows)
+        loop {
+            if self.is_gathered && self.rows.next(&plan.plan, machine)? {
+                return Ok(true);
             }
-        };
-        rows.next(&plan.plan, machine)
+            if self.is_ended {
+                return Ok(false);
+            }
+            self.was_read = true;
+            self.gather(plan, machine)?;
+            self.is_gathered = true;
+        }
+    }
+
+    /// Notes where the cursors of the input are.
+    pub(super) fn park(
+        &mut self,
+        plan: &WindowNode,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<(), Error> {
+        match std::mem::take(&mut self.was_read) {
+            true => self.input.park(&plan.input, machine),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes the rows up to the end of a partition, or all of them, and computes every function.
+    fn gather(&mut self, plan: &WindowNode, machine: &mut Machine<'_, '_>) -> Result<(), Error> {
+        let WindowNodeRun { input, rows, keys, ahead, is_ended, .. } = self;
+        let (input_plan, plan) = (&plan.input, &plan.plan);
+        rows.clear();
+        let parts = plan.parts();
+        let parts_of = plan.kept.len()..plan.kept.len() + parts.len();
+        let mut row = std::mem::take(ahead);
+        if !row.is_empty() {
+            // The loops go on from this row; the rows given since are in their registers.
+            for (&reg, value) in plan.kept.iter().zip(&row) {
+                assign(&mut machine.registers[reg], value.as_ref());
+            }
+            row[parts_of.clone()].clone_into(keys);
+            rows.take(plan, &mut row, machine.session)?;
+        }
+        while input.next(input_plan, machine)? {
+            current_row(plan, machine, &mut row)?;
+            if rows.is_empty() {
+                row[parts_of.clone()].clone_into(keys);
+            }
+            let own = row[parts_of.clone()].iter().zip(keys.iter().zip(parts));
+            let is_part = |(value, (first, key)): (&Value, (&Value, &SortKey))| {
+                compare(value.as_ref(), first.as_ref(), *key).is_eq()
+            };
+            if !own.map(is_part).all(|is_part| is_part) {
+                *ahead = row;
+                return rows.finish(plan, machine);
+            }
+            rows.take(plan, &mut row, machine.session)?;
+        }
+        *is_ended = true;
+        rows.finish(plan, machine)
     }
 }
 
@@ -71,8 +131,6 @@ pub(super) struct WindowRun {
     next: usize,
     /// Bytes of all structures.
     bytes: Kept,
-    /// A row on its way in.
-    row: Vec<Value>,
     /// Spilled rows.
     partitions: Option<Box<Partitions>>,
 }
@@ -104,25 +162,43 @@ impl CallRows {
 }
 
 impl WindowRun {
-    /// Takes the current row.
-    pub(super) fn add(
+    /// Forgets all rows and keeps the memory.
+    fn clear(&mut self) {
+        self.kept.clear();
+        for pass in &mut self.passes {
+            pass.keys.clear();
+            for call in &mut pass.calls {
+                call.arguments.clear();
+                call.passes.clear();
+                call.results.clear();
+            }
+        }
+        self.rows = 0;
+        self.order.clear();
+        self.next = 0;
+        self.bytes.clear();
+        self.partitions = None;
+    }
+
+    fn is_empty(&self) -> bool {
+        self.rows == 0 && self.partitions.is_none()
+    }
+
+    /// Takes a row in the form of [`current_row`], and leaves none behind.
+    fn take(
         &mut self,
         plan: &WindowPlan,
-        machine: &mut Machine<'_, '_>,
+        row: &mut Vec<Value>,
+        session: &dyn Session,
     ) -> Result<(), Error> {
-        let mut row = std::mem::take(&mut self.row);
-        current_row(plan, machine, &mut row)?;
-        let session = machine.session;
         if let Some(partitions) = &mut self.partitions {
-            partitions.push(session, &row)?;
-            self.row = row;
-            return Ok(());
+            return partitions.push(session, row);
         }
         // Results will come on top.
         let size = 2 * row_size(row.iter().map(Value::as_ref));
         if !self.bytes.try_add(session, || (size, 0)) {
             let mut partitions = Box::new(Partitions::new(plan, self, session)?);
-            partitions.push(session, &row)?;
+            partitions.push(session, row)?;
             *self = WindowRun { partitions: Some(partitions), ..WindowRun::default() };
             return Ok(());
         }
@@ -135,8 +211,6 @@ impl WindowRun {
         for (pass, rows) in plan.passes.iter().zip(&mut self.passes) {
             rows.push(pass, &mut values);
         }
-        drop(values);
-        self.row = row;
         Ok(())
     }
 
@@ -168,7 +242,7 @@ impl WindowRun {
         plan: &WindowPlan,
         machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
-        let any = self.rows > 0 || self.partitions.is_some();
+        let any = !self.is_empty();
         let mut ends = Vec::with_capacity(plan.passes.len());
         for pass in &plan.passes {
             // SQLite gives the others a frame of their own, whatever is written.
@@ -184,23 +258,26 @@ impl WindowRun {
         if let Some(partitions) = &mut self.partitions {
             return partitions.finish(plan, ends, machine);
         }
-        self.order = (0..self.rows).collect();
+        self.order.extend(0..self.rows);
         for ((pass, rows), ends) in plan.passes.iter().zip(&mut self.passes).zip(&ends) {
             let frame = Frame::new(ends, pass, machine.session);
-            if !pass.keys.is_empty() {
-                rows.sort(pass, &mut self.order);
+            match plan.in_order {
+                true => rows.sort_part(pass, &mut self.order),
+                false => rows.sort(pass, &mut self.order),
             }
             for call in &mut rows.calls {
-                call.results = vec![Value::Null; self.rows];
+                call.results.resize(self.rows, Value::Null);
             }
             let mut start = 0;
             while start < self.order.len() {
                 machine.tick()?;
                 let first = self.order[start];
-                let length = self.order[start..]
-                    .iter()
-                    .take_while(|&&row| rows.same(pass, first, row, 0..pass.partition_count))
-                    .count();
+                let rest = &self.order[start..];
+                let is_part = |&&row: &&usize| rows.same(pass, first, row, 0..pass.partition_count);
+                let length = match plan.in_order {
+                    true => rest.len(),
+                    false => rest.iter().take_while(is_part).count(),
+                };
                 let order = &self.order[start..start + length];
                 frame.compute(&mut Partition::new(order, rows, pass))?;
                 start += length;
@@ -304,6 +381,18 @@ impl PassRows {
         &self.keys[row * pass.keys.len() + key]
     }
 
+    /// Puts the rows of one partition in order; rows with equal keys stay as they are.
+    fn sort_part(&self, pass: &WindowPass, order: &mut [usize]) {
+        let first = pass.partition_count;
+        if pass.sort.keys.len() == first {
+            return;
+        }
+        match order.len() < SHORT_PART {
+            true => order.sort_by(|&a, &b| self.compare(pass, a, b, first)),
+            false => self.sort(pass, order),
+        }
+    }
+
     /// Puts rows in the order of the keys; rows with equal keys stay as they are.
     fn sort(&self, pass: &WindowPass, order: &mut [usize]) {
         let Some(first) = pass.sort.keys.first() else { return };
@@ -361,6 +450,9 @@ impl PassRows {
         .all(Ordering::is_eq)
     }
 }
+
+/// Partitions of fewer rows are sorted by comparing keys, without numbers made of them.
+const SHORT_PART: usize = 64;
 
 /// The meaning of numbers made of first keys.
 enum FirstNumbers {

@@ -40,6 +40,18 @@ impl Lines<'_> {
         id
     }
 
+    /// The line of a sort by `all` keys, where rows come in the order of the first `begins` keys;
+    /// no line where these are all.
+    fn sort(&mut self, begins: usize, all: usize, parent: i64) {
+        let part = match (begins, all - begins) {
+            (_, 0) => return,
+            (0, _) => String::new(),
+            (_, 1) => "LAST TERM OF ".to_owned(),
+            (_, rest) => format!("LAST {rest} TERMS OF "),
+        };
+        self.add(parent, format!("USE TEMP B-TREE FOR {part}ORDER BY"));
+    }
+
     fn query(&mut self, plan: &QueryPlan, parent: i64) {
         self.node(&plan.node, plan, parent);
     }
@@ -93,8 +105,9 @@ impl Lines<'_> {
                 let name = format!("(subquery-{})", self.unnamed);
                 let id = self.add(parent, format!("CO-ROUTINE {name}"));
                 self.node(&window.input, query, id);
-                for _ in &window.plan.passes {
-                    self.add(id, "USE TEMP B-TREE FOR ORDER BY");
+                for pass in &window.plan.passes {
+                    let begins = if window.plan.in_order { pass.partition_count } else { 0 };
+                    self.sort(begins, pass.sort.keys.len(), id);
                 }
                 self.add(parent, format!("SCAN {name}"));
             }
@@ -108,12 +121,7 @@ impl Lines<'_> {
             }
             Node::Sort(sort) => {
                 self.node(&sort.input, query, parent);
-                let part = match (sort.begins, sort.sort.keys.len() - sort.begins) {
-                    (0, _) => String::new(),
-                    (_, 1) => "LAST TERM OF ".to_owned(),
-                    (_, rest) => format!("LAST {rest} TERMS OF "),
-                };
-                self.add(parent, format!("USE TEMP B-TREE FOR {part}ORDER BY"));
+                self.sort(sort.begins, sort.sort.keys.len(), parent);
             }
             Node::Shared(shared) => {
                 self.query(&shared.plan, parent);

@@ -5,7 +5,9 @@ use super::access::{Frame, KeyExpr, Path, PathKind, Sources, best, reads_of, tab
 use super::cost::{HASH_FOUND, HASHED};
 use super::keyed::{KeyColumn, key_columns};
 use super::query_rows::found_rows;
-use crate::resolve::tree::{Aggregate, Expr, Key, OrderKey, ROWID, Select, Source, SourceKind};
+use crate::resolve::tree::{
+    Aggregate, Expr, Key, OrderKey, ROWID, Select, Source, SourceKind, Window,
+};
 use crate::value::Collation;
 
 /// More sources than this are ordered step by step instead of by trying every order.
@@ -29,6 +31,8 @@ pub(super) struct Wanted<'e> {
     /// True where rows in the order of the first keys alone are worth something: the first rows are
     /// known once the next key is behind them.
     may_begin: bool,
+    /// True where all rows equal by the keys are read before the first of them is given.
+    parts: bool,
 }
 
 /// One key of such an order.
@@ -121,7 +125,7 @@ pub(super) fn choose<'e>(
     // The share of the rows read until enough are known: rows equal by the keys served are read.
     let share = |keys: usize, path: &Path<'_>, place: usize| {
         let Some(limit) = wanted.limit else { return 1.0 };
-        let wanted_rows = match keys == all {
+        let wanted_rows = match keys == all && !wanted.parts {
             true => limit,
             false => limit + all_rows * first_key_share(frame, place, path).unwrap_or(1.0),
         };
@@ -522,7 +526,7 @@ pub(super) fn wanted<'e>(
     (limit, is_bounded): (Option<f64>, bool),
 ) -> Option<Wanted<'e>> {
     if !select.window_calls.is_empty() {
-        return None;
+        return window_parts(select, order_by, limit);
     }
     if let Some(keys) = &select.group_by {
         return match keys.as_slice() {
@@ -530,23 +534,18 @@ pub(super) fn wanted<'e>(
             keys => Some(groups(select, keys, (order_by, limit))),
         };
     }
-    let keys = order_by.iter().map(|key| WantedKey {
-        expr: key.expr(select),
-        descending: key.descending,
-        nulls_first: key.nulls_first,
-        collation: key.collation,
-    });
+    let keys = order_by.iter().map(|key| WantedKey::of(key, select));
     let keys: Vec<WantedKey<'e>> = keys.collect();
     match (&select.distinct, keys.is_empty()) {
         (different, false) => {
             let may_begin = is_bounded && different.is_none();
-            Some(Wanted { keys, limit, together: false, groups: None, may_begin, streams: false })
+            Some(Wanted { may_begin, ..Wanted::new(keys, limit) })
         }
         (Some(collations), true) => {
             let keys = select.outputs.iter().zip(collations);
             let keys = keys.map(|(expr, collation)| WantedKey::ascending(expr, *collation));
             let (keys, groups) = (keys.collect(), limit.map(|_| found_rows(select)));
-            Some(Wanted { keys, limit, together: true, groups, may_begin: false, streams: true })
+            Some(Wanted { together: true, groups, streams: true, ..Wanted::new(keys, limit) })
         }
         (None, true) => None,
     }
@@ -556,9 +555,31 @@ impl<'e> WantedKey<'e> {
     fn ascending(expr: &'e Expr, collation: Collation) -> WantedKey<'e> {
         WantedKey { expr, descending: false, nulls_first: true, collation }
     }
+
+    fn of(key: &'e OrderKey, select: &'e Select) -> WantedKey<'e> {
+        WantedKey {
+            expr: key.expr(select),
+            descending: key.descending,
+            nulls_first: key.nulls_first,
+            collation: key.collation,
+        }
+    }
 }
 
 impl<'e> Wanted<'e> {
+    /// Rows in the order of all keys.
+    fn new(keys: Vec<WantedKey<'e>>, limit: Option<f64>) -> Wanted<'e> {
+        Wanted {
+            keys,
+            limit,
+            together: false,
+            groups: None,
+            streams: false,
+            may_begin: false,
+            parts: false,
+        }
+    }
+
     /// The order of the first keys alone.
     fn begins_with(&self, keys: usize, descending: bool) -> Option<Served> {
         (self.may_begin && keys > 0).then_some(Served { descending, keys })
@@ -567,6 +588,44 @@ impl<'e> Wanted<'e> {
     fn terms(&self) -> Vec<(&'e Expr, Collation)> {
         self.keys.iter().map(|key| (key.expr, key.collation)).collect()
     }
+}
+
+/// The order in which the partitions of windows come one after the other; `None` where windows part
+/// the rows in different ways, or not at all.
+fn window_parts<'e>(
+    select: &'e Select,
+    order_by: &[OrderKey],
+    limit: Option<f64>,
+) -> Option<Wanted<'e>> {
+    let (first, rest) = select.windows.split_first()?;
+    let same = |(a, b): (&(Expr, Collation), &(Expr, Collation))| a.1 == b.1 && a.0.is_same(&b.0);
+    let alike = |window: &Window| {
+        window.partition_by.len() == first.partition_by.len()
+            && window.partition_by.iter().zip(&first.partition_by).all(same)
+    };
+    if select.group_by.is_some() || first.partition_by.is_empty() || !rest.iter().all(alike) {
+        return None;
+    }
+    let keys = first.partition_by.iter().map(|(expr, by)| WantedKey::ascending(expr, *by));
+    let gives = select.distinct.is_none() && windows_in_order(select, order_by);
+    Some(Wanted { parts: true, ..Wanted::new(keys.collect(), limit.filter(|_| gives)) })
+}
+
+/// True where the rows of windows, which are given in the order of the first window, come in the
+/// order asked for.
+pub(super) fn windows_in_order(select: &Select, order_by: &[OrderKey]) -> bool {
+    let Some(window) = select.windows.first() else { return false };
+    let parts = window.partition_by.iter().map(|(expr, by)| WantedKey::ascending(expr, *by));
+    let keys = parts.chain(window.order_by.iter().map(|key| WantedKey::of(key, select)));
+    let keys: Vec<WantedKey<'_>> = keys.collect();
+    let fits = |(key, order): (&WantedKey<'_>, &OrderKey)| {
+        let order = WantedKey::of(order, select);
+        key.collation == order.collation
+            && key.descending == order.descending
+            && key.nulls_first == order.nulls_first
+            && key.expr.is_same(order.expr)
+    };
+    order_by.len() <= keys.len() && keys.iter().zip(order_by).all(fits)
 }
 
 /// The order in which groups need not be looked for, and that of the select if it can be both.
@@ -595,7 +654,7 @@ fn groups<'e>(
     let passing = if select.having.is_some() { HAVING } else { 1.0 };
     let limit = limit.filter(|_| is_order).map(|limit| limit / passing);
     let groups = limit.map(|_| found_rows(select));
-    Wanted { keys: wanted, limit, together: true, groups, may_begin: false, streams: false }
+    Wanted { together: true, groups, ..Wanted::new(wanted, limit) }
 }
 
 /// True where the groups of rows that a way gives come in the order asked for, and if so whether it
@@ -606,15 +665,8 @@ pub(super) fn walk_in_order(
     path: &Path<'_>,
     (select, order_by): (&Select, &[OrderKey]),
 ) -> Option<bool> {
-    let keys = order_by.iter().map(|key| WantedKey {
-        expr: key.expr(select),
-        descending: key.descending,
-        nulls_first: key.nulls_first,
-        collation: key.collation,
-    });
-    let (keys, limit, groups) = (keys.collect(), None, None);
-    let wanted = Wanted { keys, limit, together: false, groups, may_begin: false, streams: false };
-    in_order(frame, place, path, &wanted).map(|served| served.descending)
+    let keys = order_by.iter().map(|key| WantedKey::of(key, select));
+    in_order(frame, place, path, &Wanted::new(keys.collect(), None)).map(|served| served.descending)
 }
 
 impl OrderKey {
@@ -644,8 +696,7 @@ fn end_of_order(select: &Select) -> Option<Wanted<'_>> {
         _ => return None,
     };
     let key = WantedKey { expr, descending, nulls_first: !descending, collation: *collation };
-    let (keys, limit, groups) = (vec![key], Some(1.0), None);
-    Some(Wanted { keys, limit, together: false, groups, may_begin: false, streams: false })
+    Some(Wanted::new(vec![key], Some(1.0)))
 }
 
 /// True where groups, which are given out by their keys, come in the order asked for.

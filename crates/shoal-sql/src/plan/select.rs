@@ -10,7 +10,9 @@ use super::cost::Estimates;
 use super::explain::{label, name};
 use super::lower::{Asked, Circumstances, DistinctDraft, SelectDraft};
 use super::node::Node;
-use super::order::{Choice, brings_together, groups_in_order, skips_nulls, walk_in_order, wanted};
+use super::order::{
+    Choice, brings_together, groups_in_order, skips_nulls, walk_in_order, wanted, windows_in_order,
+};
 use super::query_rows::query_rows;
 use super::restrict::{EachValues, End, prefix, rejects_null};
 use super::scan::for_each;
@@ -253,7 +255,8 @@ impl Compiler {
             }
             _ => None,
         };
-        let windows = self.plan_windows(select, order_by);
+        let parts_in_order = descending.is_some() && begins == 0;
+        let windows = self.plan_windows(select, order_by, parts_in_order);
         let mut outputs = Vec::with_capacity(select.outputs.len() + order_by.len());
         for (index, expr) in select.outputs.iter().enumerate() {
             outputs.push(self.code_to(expr, output + index));
@@ -277,10 +280,11 @@ impl Compiler {
             levels.push(level);
         }
         let sorted = match &select.group_by {
+            _ if windows.is_some() => windows_in_order(select, order_by),
             None if begins > 0 => false,
             None => descending.is_some(),
             Some(_) if ordered => groups_sorted,
-            Some(keys) => select.window_calls.is_empty() && groups_in_order(select, keys, order_by),
+            Some(keys) => groups_in_order(select, keys, order_by),
         };
         let distinct = select.distinct.clone().map(|collations| {
             let ordered = ordered && select.group_by.is_none();

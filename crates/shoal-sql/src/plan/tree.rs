@@ -154,7 +154,10 @@ impl Tree<'_> {
                 self.pipeline(&probe.pipeline, measure, parent);
             }
             Node::Window(window) => {
-                let detail = counted(window.plan.passes.len(), "pass");
+                let mut detail = counted(window.plan.passes.len(), "pass");
+                if window.plan.in_order {
+                    detail.push_str(", partitions in order");
+                }
                 parent = self.add(parent, "window", detail, (None, measure.take()));
                 self.node(&window.input, None, parent);
             }

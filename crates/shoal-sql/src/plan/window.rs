@@ -14,6 +14,20 @@ pub(crate) struct WindowPlan {
     pub(crate) kept: Vec<Reg>,
     /// The last of these is the first in the text, and the order it leaves the rows in stays.
     pub(crate) passes: Vec<WindowPass>,
+    /// True where all windows part the rows alike, and the partitions come one after the other, in
+    /// order.
+    pub(crate) in_order: bool,
+}
+
+impl WindowPlan {
+    /// The keys that part the rows where partitions come one after the other; else none, and all
+    /// rows are of one part.
+    pub(crate) fn parts(&self) -> &[SortKey] {
+        match self.passes.first() {
+            Some(pass) if self.in_order => &pass.sort.keys[..pass.partition_count],
+            _ => &[],
+        }
+    }
 }
 
 /// One window and the calls that look through it.
@@ -54,11 +68,13 @@ pub(crate) struct WindowCallPlan {
 }
 
 impl Compiler {
-    /// Plans a select's window functions; `None` when it has none.
+    /// Plans a select's window functions; `None` when it has none. Partitions come one after the
+    /// other where `in_order`.
     pub(super) fn plan_windows(
         &mut self,
         select: &Select,
         order_by: &[OrderKey],
+        in_order: bool,
     ) -> Option<WindowPlan> {
         if select.window_calls.is_empty() {
             return None;
@@ -126,7 +142,7 @@ impl Compiler {
         };
         select.outputs.iter().for_each(|expr| expr.walk(&mut keep));
         order_by.iter().for_each(|key| key.walk(&mut keep));
-        Some(WindowPlan { kept, passes })
+        Some(WindowPlan { kept, passes, in_order })
     }
 
     fn frame_bound(&mut self, bound: &FrameBound) -> BoundPlan {

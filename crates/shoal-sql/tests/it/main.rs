@@ -27,6 +27,7 @@ mod planning_keys;
 mod planning_orders;
 mod planning_outputs;
 mod planning_values;
+mod planning_windows;
 mod pool;
 mod prepare_plans;
 mod read_corpora;

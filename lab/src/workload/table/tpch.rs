@@ -14,7 +14,7 @@ const WIDTHS: [usize; 22] = [10, 8, 4, 2, 2, 1, 4, 2, 3, 8, 2, 3, 2, 1, 5, 4, 1,
 
 /// The everyday queries in the order of their file: the name, the columns of the result, and the
 /// column to compare alone where rows tie at the `LIMIT`.
-const EVERYDAY: [(&str, usize, Option<usize>); 37] = [
+const EVERYDAY: [(&str, usize, Option<usize>); 38] = [
     ("window_rank", 3, None),
     ("window_running_sum", 1, None),
     ("lag", 1, None),
@@ -52,6 +52,7 @@ const EVERYDAY: [(&str, usize, Option<usize>); 37] = [
     ("first_page", 4, None),
     ("totals_of_some", 3, None),
     ("newest_of_both", 3, None),
+    ("newest_of_each", 3, None),
 ];
 
 pub(super) fn add<E: TableEngine>(bench: &mut Bench<E>) {
