@@ -105,11 +105,11 @@ impl WindowNodeRun {
             if rows.is_empty() {
                 row[parts_of.clone()].clone_into(keys);
             }
-            let own = row[parts_of.clone()].iter().zip(keys.iter().zip(parts));
+            let mut own = row[parts_of.clone()].iter().zip(keys.iter().zip(parts));
             let is_part = |(value, (first, key)): (&Value, (&Value, &SortKey))| {
                 compare(value.as_ref(), first.as_ref(), *key).is_eq()
             };
-            if !own.map(is_part).all(|is_part| is_part) {
+            if !own.all(is_part) {
                 *ahead = row;
                 return rows.finish(plan, machine);
             }
