@@ -4,7 +4,7 @@
 use super::Machine;
 use super::frame::{Ends, Frame};
 use super::large_partition::LargePartition;
-use super::window::{PassRows, WindowRun};
+use super::window::{PassRows, WindowRun, is_same_part};
 use crate::Error;
 use crate::keep::sort::{Sorter, Values};
 use crate::keep::{Kept, SortKey, SortPlan, is_full, row_size};
@@ -200,15 +200,11 @@ impl Partitions {
         let mut first: Vec<Value> = Vec::new();
         let mut bytes = 0;
         while let Some(row) = self.ahead.take() {
-            let parts = &self.sort.keys[..pass.partition_count];
-            let same = |first: &[Value]| {
-                parts.iter().zip(first).all(|(key, first)| {
-                    first.as_ref().compare(row[key.reg].as_ref(), key.collation).is_eq()
-                })
-            };
+            let parts = &pass.sort.keys[..pass.partition_count];
+            let own = &row[self.layout.starts[self.pass]..][..parts.len()];
             match self.partition_len() {
-                0 => first.extend(parts.iter().map(|key| row[key.reg].clone())),
-                _ if same(&first) => {}
+                0 => first.extend_from_slice(own),
+                _ if is_same_part(parts, &first, own) => {}
                 _ => {
                     self.ahead = Some(row);
                     break;

@@ -22,20 +22,18 @@ use crate::plan::{WindowCallPlan, WindowPass, WindowPlan};
 use crate::session::Session;
 use crate::value::{Collation, Value, ValueRef, assign};
 
-/// Window functions over the rows of a node. Rows that come one partition after the other are given
-/// so: one partition is kept, and the next is read once all its rows were given.
+/// Window functions over the rows of a node. Of an input in the order of its partitions one
+/// partition is kept: its rows are given before the next partition is read.
 #[derive(Debug, Default)]
 pub(super) struct WindowNodeRun {
     input: NodeRun,
     /// All rows, or those of a partition.
     rows: WindowRun,
-    /// True once `rows` has all that it takes.
-    is_gathered: bool,
     /// True once the input has no more rows.
     is_ended: bool,
     /// True where rows of the input were read since its cursors were noted.
     was_read: bool,
-    /// What parts the rows, of the partition at hand.
+    /// The values of the `PARTITION BY` in the partition kept.
     keys: Vec<Value>,
     /// The first row of the next partition, in the form of [`current_row`]; empty for none.
     ahead: Vec<Value>,
@@ -45,7 +43,7 @@ impl WindowNodeRun {
     pub(super) fn restart(&mut self) {
         self.input.restart();
         self.rows.clear();
-        (self.is_gathered, self.is_ended) = (false, false);
+        self.is_ended = false;
         self.ahead.clear();
     }
 
@@ -60,7 +58,7 @@ impl WindowNodeRun {
         machine: &mut Machine<'_, '_>,
     ) -> Result<bool, Error> {
         loop {
-            if self.is_gathered && self.rows.next(&plan.plan, machine)? {
+            if self.rows.next(&plan.plan, machine)? {
                 return Ok(true);
             }
             if self.is_ended {
@@ -68,7 +66,6 @@ impl WindowNodeRun {
             }
             self.was_read = true;
             self.gather(plan, machine)?;
-            self.is_gathered = true;
         }
     }
 
@@ -93,7 +90,7 @@ impl WindowNodeRun {
         let parts_of = plan.kept.len()..plan.kept.len() + parts.len();
         let mut row = std::mem::take(ahead);
         if !row.is_empty() {
-            // The loops go on from this row; the rows given since are in their registers.
+            // Loops go on from the row ahead; the rows given since then overwrote its registers.
             for (&reg, value) in plan.kept.iter().zip(&row) {
                 assign(&mut machine.registers[reg], value.as_ref());
             }
@@ -105,11 +102,7 @@ impl WindowNodeRun {
             if rows.is_empty() {
                 row[parts_of.clone()].clone_into(keys);
             }
-            let mut own = row[parts_of.clone()].iter().zip(keys.iter().zip(parts));
-            let is_part = |(value, (first, key)): (&Value, (&Value, &SortKey))| {
-                compare(value.as_ref(), first.as_ref(), *key).is_eq()
-            };
-            if !own.all(is_part) {
+            if !is_same_part(parts, keys, &row[parts_of.clone()]) {
                 *ahead = row;
                 return rows.finish(plan, machine);
             }
@@ -184,7 +177,7 @@ impl WindowRun {
         self.rows == 0 && self.partitions.is_none()
     }
 
-    /// Takes a row in the form of [`current_row`], and leaves none behind.
+    /// Takes a row in the form of [`current_row`].
     fn take(
         &mut self,
         plan: &WindowPlan,
@@ -311,6 +304,12 @@ impl WindowRun {
         }
         Ok(true)
     }
+}
+
+/// True where two rows have equal values for the keys of a `PARTITION BY`.
+pub(super) fn is_same_part(parts: &[SortKey], first: &[Value], row: &[Value]) -> bool {
+    let mut pairs = parts.iter().zip(first.iter().zip(row));
+    pairs.all(|(key, (first, value))| compare(first.as_ref(), value.as_ref(), *key).is_eq())
 }
 
 /// Fills `row` with the kept values of the current row; then for each window its keys, and for each

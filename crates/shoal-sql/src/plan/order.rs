@@ -5,9 +5,7 @@ use super::access::{Frame, KeyExpr, Path, PathKind, Sources, best, reads_of, tab
 use super::cost::{HASH_FOUND, HASHED};
 use super::keyed::{KeyColumn, key_columns};
 use super::query_rows::found_rows;
-use crate::resolve::tree::{
-    Aggregate, Expr, Key, OrderKey, ROWID, Select, Source, SourceKind, Window,
-};
+use crate::resolve::tree::{Aggregate, Expr, Key, OrderKey, ROWID, Select, Source, SourceKind};
 use crate::value::Collation;
 
 /// More sources than this are ordered step by step instead of by trying every order.
@@ -590,20 +588,16 @@ impl<'e> Wanted<'e> {
     }
 }
 
-/// The order in which the partitions of windows come one after the other; `None` where windows part
-/// the rows in different ways, or not at all.
+/// The order of rows that puts each partition of a select's windows behind the one before; `None`
+/// where two windows have different `PARTITION BY`s, or a window has none.
 fn window_parts<'e>(
     select: &'e Select,
     order_by: &[OrderKey],
     limit: Option<f64>,
 ) -> Option<Wanted<'e>> {
     let (first, rest) = select.windows.split_first()?;
-    let same = |(a, b): (&(Expr, Collation), &(Expr, Collation))| a.1 == b.1 && a.0.is_same(&b.0);
-    let alike = |window: &Window| {
-        window.partition_by.len() == first.partition_by.len()
-            && window.partition_by.iter().zip(&first.partition_by).all(same)
-    };
-    if select.group_by.is_some() || first.partition_by.is_empty() || !rest.iter().all(alike) {
+    let are_alike = rest.iter().all(|window| window.parts_as(first));
+    if select.group_by.is_some() || first.partition_by.is_empty() || !are_alike {
         return None;
     }
     let keys = first.partition_by.iter().map(|(expr, by)| WantedKey::ascending(expr, *by));
@@ -611,8 +605,8 @@ fn window_parts<'e>(
     Some(Wanted { parts: true, ..Wanted::new(keys.collect(), limit.filter(|_| gives)) })
 }
 
-/// True where the rows of windows, which are given in the order of the first window, come in the
-/// order asked for.
+/// True where an `ORDER BY` says no more than the order of a select's first window, in which the
+/// select gives its rows.
 pub(super) fn windows_in_order(select: &Select, order_by: &[OrderKey]) -> bool {
     let Some(window) = select.windows.first() else { return false };
     let parts = window.partition_by.iter().map(|(expr, by)| WantedKey::ascending(expr, *by));

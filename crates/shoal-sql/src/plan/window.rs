@@ -14,14 +14,13 @@ pub(crate) struct WindowPlan {
     pub(crate) kept: Vec<Reg>,
     /// The last of these is the first in the text, and the order it leaves the rows in stays.
     pub(crate) passes: Vec<WindowPass>,
-    /// True where all windows part the rows alike, and the partitions come one after the other, in
-    /// order.
+    /// True where all windows have one `PARTITION BY`, and the input is in the order of its keys.
     pub(crate) in_order: bool,
 }
 
 impl WindowPlan {
-    /// The keys that part the rows where partitions come one after the other; else none, and all
-    /// rows are of one part.
+    /// The keys of the `PARTITION BY` where partitions are taken one by one; no keys where all rows
+    /// are taken together.
     pub(crate) fn parts(&self) -> &[SortKey] {
         match self.passes.first() {
             Some(pass) if self.in_order => &pass.sort.keys[..pass.partition_count],
@@ -68,8 +67,8 @@ pub(crate) struct WindowCallPlan {
 }
 
 impl Compiler {
-    /// Plans a select's window functions; `None` when it has none. Partitions come one after the
-    /// other where `in_order`.
+    /// Plans a select's window functions; `None` when it has none. `in_order` as in
+    /// [`WindowPlan::in_order`].
     pub(super) fn plan_windows(
         &mut self,
         select: &Select,

@@ -47,7 +47,7 @@ pub(crate) struct OutputColumn {
     pub(crate) name: String,
     /// Name for a view or a table made of the query; different below a `COLLATE`.
     pub(crate) inner_name: String,
-    /// Name for a query around, where different: a table's column as the query wrote it.
+    /// Name for a query around, where different from `inner_name`: the spelling in the query.
     pub(crate) written: Option<String>,
     pub(crate) affinity: Option<Affinity>,
     pub(crate) collation: Coll,

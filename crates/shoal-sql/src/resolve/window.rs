@@ -233,10 +233,16 @@ impl<'a> Resolver<'a> {
 }
 
 impl Window {
+    /// True where both surely part the rows in the same way.
+    pub(crate) fn parts_as(&self, other: &Window) -> bool {
+        let same =
+            |(a, b): (&(Expr, Collation), &(Expr, Collation))| a.1 == b.1 && a.0.is_same(&b.0);
+        self.partition_by.len() == other.partition_by.len()
+            && self.partition_by.iter().zip(&other.partition_by).all(same)
+    }
+
     /// True where both surely part, order and frame the rows in the same way.
     fn is_same(&self, other: &Window) -> bool {
-        let same_part =
-            |(a, b): (&(Expr, Collation), &(Expr, Collation))| a.1 == b.1 && a.0.is_same(&b.0);
         let same_key = |(a, b): (&OrderKey, &OrderKey)| {
             let keys = match (&a.key, &b.key) {
                 (Key::Expr(a), Key::Expr(b)) => a.is_same(b),
@@ -246,8 +252,7 @@ impl Window {
                 == (b.descending, b.nulls_first, b.collation)
         };
         let (frame, other_frame) = (&self.frame, &other.frame);
-        self.partition_by.len() == other.partition_by.len()
-            && self.partition_by.iter().zip(&other.partition_by).all(same_part)
+        self.parts_as(other)
             && self.order_by.len() == other.order_by.len()
             && self.order_by.iter().zip(&other.order_by).all(same_key)
             && (frame.unit, frame.exclude) == (other_frame.unit, other_frame.exclude)
