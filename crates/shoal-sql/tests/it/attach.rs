@@ -1,6 +1,6 @@
 //! `ATTACH`, `DETACH` and statements over several files, compared with SQLite on the same files.
 
-use crate::common::{Scratch, check, check_all, ours};
+use crate::common::{self, Scratch, check, check_all, ours};
 use shoal_sql::{Connection, Value};
 
 const MAIN: &str = "
@@ -83,7 +83,7 @@ fn queries_over_two_files() {
         ("PRAGMA nope.user_version", "unknown database nope"),
     ] {
         assert_eq!(ours(&mut connection, sql).unwrap_err().to_string(), message);
-        let theirs = crate::common::theirs(&peer, sql).unwrap_err().to_string();
+        let theirs = common::theirs(&peer, sql).unwrap_err().to_string();
         assert!(theirs.contains(message), "{theirs}");
     }
 }
@@ -96,7 +96,7 @@ fn attaching_and_detaching() {
     let file = other.path().display().to_string();
     let mut both = |sql: &str| {
         let got = ours(&mut connection, sql).map(|table| table.rows).map_err(|e| e.to_string());
-        let expect = crate::common::theirs(&peer, sql).map(|table| table.rows);
+        let expect = common::theirs(&peer, sql).map(|table| table.rows);
         match (got, expect) {
             (Ok(got), Ok(expect)) => assert_eq!(got, expect, "{sql}"),
             (Err(got), Err(expect)) => {

@@ -1,5 +1,6 @@
 //! Functions against SQLite's, on random arguments: the same results, the same errors.
 
+use crate::common;
 use crate::write_support::{Both, Random, any_value};
 use shoal_sql::Value;
 
@@ -424,7 +425,7 @@ fn date_functions() {
 
 #[test]
 fn differences_of_times() {
-    let scratch = crate::common::Scratch::new("create table t(a)");
+    let scratch = common::Scratch::new("create table t(a)");
     let moments = [
         "2000-01-01",
         "2000-02-29",
@@ -448,13 +449,13 @@ fn differences_of_times() {
     }
     queries +=
         "select timediff('x', '2000-01-01'), timediff(null, 1), timediff(2451545, 2451544.25);";
-    crate::common::check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
+    common::check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
 }
 
 /// Seldom used functions: escapes, strings of JSON by a format, shares, signs of nothing.
 #[test]
 fn seldom_functions() {
-    let scratch = crate::common::Scratch::new("create table t(a)");
+    let scratch = common::Scratch::new("create table t(a)");
     let mut queries = String::new();
     for text in [
         "'a\\0041\\u0042\\+01f600\\U0001F601\\\\b'",
@@ -486,5 +487,5 @@ fn seldom_functions() {
         select likelihood(1, -0.5); select likelihood(1, 0.0); select likelihood(1, (0.5));
         select quote(round(-0.001, 2)), quote(round(-1e-300, 5)), quote(round(-0.0, 1)), round(-0.4),
         quote(round(0.001, 2)), quote(round(-0.05, 1)), quote(round(-0.04, 1));";
-    crate::common::check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
+    common::check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
 }

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::common::{Scratch, check, ours};
+use crate::common::{self, Scratch, check, ours};
 use shoal_sql::{Connection, Error, Limits, Value};
 
 const SCHEMA: &str = "
@@ -257,8 +257,8 @@ fn what_does_not_fit_goes_through_files() {
         connection.set_limits(Limits { memory_bytes: Some(bytes), ..Limits::default() });
         let mut got = ours(&mut connection, sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
         if !sql.contains("ORDER BY") {
-            crate::common::sort(&mut got.rows);
-            crate::common::sort(&mut expect.rows);
+            common::sort(&mut got.rows);
+            common::sort(&mut expect.rows);
         }
         assert_eq!(got.rows.len(), expect.rows.len(), "{sql}");
         assert!(got == expect, "{sql}");

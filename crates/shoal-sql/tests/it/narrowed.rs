@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use crate::common::{Scratch, ask, lines};
+use crate::common::{self, Scratch, ask, lines};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use shoal_sql::{
@@ -343,7 +343,7 @@ fn nothing_that_fails_is_asked_of_hidden_rows() {
         "SELECT count(*) FROM t WHERE json(j) IS NOT NULL",
         "SELECT sum(n) FROM t",
     ] {
-        assert!(crate::common::ours(&mut whole, sql).is_err(), "{sql}");
+        assert!(common::ours(&mut whole, sql).is_err(), "{sql}");
     }
     let rules = |rows: &str| vec![TableRule::of("t").columns(["id", "n", "j"]).rows(rows)];
     let mut it = narrowed(&scratch, "ada", rules("who = :principal"));

@@ -2,7 +2,7 @@
 //! the file without hidden rows and columns. Hidden rows are full of values that make functions
 //! fail.
 
-use crate::common::{Scratch, ask, ours, sort};
+use crate::common::{self, Scratch, ask, ours, sort};
 use crate::generated::{KEYS_ONLY, column, header, names_rowid, query, value};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
@@ -172,7 +172,7 @@ fn other() -> impl Strategy<Value = String> {
 }
 
 /// Rows in an order, or as they are where the query has one.
-fn comparable(mut table: crate::common::Table, sql: &str) -> crate::common::Table {
+fn comparable(mut table: common::Table, sql: &str) -> common::Table {
     if sql.ends_with(KEYS_ONLY) {
         for value in table.rows.iter_mut().flatten() {
             match value {
@@ -184,13 +184,13 @@ fn comparable(mut table: crate::common::Table, sql: &str) -> crate::common::Tabl
                 _ => {}
             }
         }
-    } else if !crate::common::is_ordered(sql) {
+    } else if !common::is_ordered(sql) {
         sort(&mut table.rows);
     }
     table
 }
 
-fn same(got: &crate::common::Table, expect: &crate::common::Table) -> bool {
+fn same(got: &common::Table, expect: &common::Table) -> bool {
     got.columns == expect.columns
         && got.rows.len() == expect.rows.len()
         && got
@@ -198,7 +198,7 @@ fn same(got: &crate::common::Table, expect: &crate::common::Table) -> bool {
             .iter()
             .flatten()
             .zip(expect.rows.iter().flatten())
-            .all(|(a, b)| crate::common::same(a, b))
+            .all(|(a, b)| common::same(a, b))
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::write_support::{contents, run_shoal, run_sqlite, shoal, show, sqlite};
+use crate::write_support::{self, contents, run_shoal, run_sqlite, shoal, show, sqlite};
 use rusqlite::functions::WindowAggregate;
 use rusqlite::functions::{Aggregate as SqliteAggregate, Context, FunctionFlags as Flags};
 use shoal_sql::{Aggregate, ArgumentCount, Connection, Error, FunctionFlags, Value};
@@ -194,7 +194,7 @@ fn script(statements: &[&str]) {
     for (name, bytes) in &vfs.image() {
         std::fs::write(folder.path().join(name), bytes).unwrap();
     }
-    let file = sqlite(Some(&folder.path().join(crate::write_support::DB)));
+    let file = sqlite(Some(&folder.path().join(write_support::DB)));
     define_in_sqlite(&file);
     let check = run_sqlite(&file, "PRAGMA integrity_check").unwrap();
     assert_eq!(check, [[Value::from("ok")]]);

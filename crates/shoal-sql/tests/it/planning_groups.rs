@@ -1,7 +1,7 @@
 //! Groups below joins: where they are made, where they must not be, and SQLite's answers by every
 //! way.
 
-use crate::common::{Scratch, check_forced, nodes, ours};
+use crate::common::{self, Scratch, check_forced, nodes, ours};
 use shoal_sql::{Forced, ForcedAccess, ForcedChoice, Value};
 
 /// Customers with orders, some of nobody, with NULLs and texts for customers; tags unique without
@@ -361,7 +361,7 @@ fn random_groups_of_joins_are_sqlites() {
         for is_forced in [true, false] {
             connection.force(Forced::default().with(ForcedChoice::GroupsBelow(is_forced)));
             below += usize::from(is_forced && is_below(&mut connection, &sql));
-            failures.extend(crate::common::check(&mut connection, &peer, &sql, &[]).err());
+            failures.extend(common::check(&mut connection, &peer, &sql, &[]).err());
         }
     }
     assert!(failures.is_empty(), "{} of {count}:\n{}", failures.len(), failures.join("\n\n"));

@@ -1,7 +1,7 @@
 //! Orders, bounds and keys asked of subqueries in a `FROM`: where an order rises, where it must
 //! stay, which groups are made, and SQLite's answers by every way.
 
-use crate::common::{Scratch, check_forced, nodes, ours, ours_with, theirs, theirs_with};
+use crate::common::{self, Scratch, check_forced, nodes, ours, ours_with, theirs, theirs_with};
 use shoal_sql::{Forced, ForcedChoice, Value};
 
 const SHOP: &str = "
@@ -277,7 +277,7 @@ fn groups_are_made_of_the_asked_keys_alone() {
     connection.force(Forced::default().with(ForcedChoice::KeysBelow(true)));
     for query in [0, 1, 2, 3, 6, 7, 9].map(|place| &queries[place]) {
         let plan = ours(&mut connection, &format!("explain query plan {query}")).unwrap();
-        let plan = crate::common::lines(&plan.rows);
+        let plan = common::lines(&plan.rows);
         assert!(plan.contains("SEARCH orders USING"), "{query}\n{plan}");
     }
     // A list of most keys would cost more than it saves.
@@ -287,7 +287,7 @@ fn groups_are_made_of_the_asked_keys_alone() {
             "select name, s from customer c join totals t on t.customer = c.id where c.city {city}"
         );
         let plan = ours(&mut connection, &format!("explain query plan {query}")).unwrap();
-        let plan = crate::common::lines(&plan.rows);
+        let plan = common::lines(&plan.rows);
         assert_eq!(plan.matches(" c").count() > 1, is_asked, "{query}\n{plan}");
     }
 }

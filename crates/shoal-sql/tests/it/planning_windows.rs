@@ -1,5 +1,5 @@
-//! Windows over rows whose partitions come one after the other: which plans read them so, first
-//! rows, joins whose loops go on behind a partition, and SQLite's answers by every way.
+//! Windows over an input in the order of their partitions: plans with such an input, first rows,
+//! joins whose loops go on behind a partition, and SQLite's answers under every forced choice.
 
 use crate::common::{Scratch, check_forced, lines, nodes, ours, theirs};
 use shoal_sql::{Limits, Value};
@@ -168,7 +168,7 @@ fn the_order_of_the_window_is_an_order() {
     }
 }
 
-/// Partitions within memory, one beyond it between them, and the rows behind it.
+/// Partitions within the limit of memory, and between them a partition beyond the limit.
 #[test]
 fn partitions_beside_one_too_large_for_memory() {
     let scratch = Scratch::new(

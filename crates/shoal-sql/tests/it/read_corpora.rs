@@ -1,6 +1,6 @@
 //! Every table of every database written by real programs gives SQLite's rows.
 
-use crate::common::{ours, sort, theirs};
+use crate::common::{self, ours, sort, theirs};
 use shoal_sql::{Error, NameKind, Object, Value};
 
 fn quoted(name: &str) -> String {
@@ -31,7 +31,7 @@ fn every_table_reads_row_for_row() {
         let peer_copy = folder.path().join("peer.db");
         std::fs::copy(&path, &peer_copy).unwrap();
         let peer = rusqlite::Connection::open(&peer_copy).unwrap();
-        let mut connection = crate::common::open(&copy);
+        let mut connection = common::open(&copy);
         for (name, kind) in names(&peer) {
             let what = format!("{}: {name}", path.display());
             let sql = format!("SELECT * FROM {}", quoted(&name));
@@ -73,7 +73,7 @@ fn types_agree_with_typeof() {
         let folder = tempfile::tempdir().unwrap();
         let copy = folder.path().join("copy.db");
         std::fs::copy(&path, &copy).unwrap();
-        let mut connection = crate::common::open(&copy);
+        let mut connection = common::open(&copy);
         let schema = connection.schema().unwrap();
         for object in schema.objects() {
             let Object::Table(table) = object else { continue };

@@ -1,6 +1,6 @@
 //! Queries over real tables and over small awkward ones, as SQLite answers them.
 
-use crate::common::{Scratch, check_all};
+use crate::common::{self, Scratch, check_all};
 
 /// Both sides open on a copy of the same corpus file.
 fn over(name: &str, queries: &str) {
@@ -8,7 +8,7 @@ fn over(name: &str, queries: &str) {
     let path = folder.path().join("copy.db");
     std::fs::copy(shoal_testkit::testdata(name), &path).unwrap();
     let peer = rusqlite::Connection::open(&path).unwrap();
-    check_all(&mut crate::common::open(&path), &peer, queries);
+    check_all(&mut common::open(&path), &peer, queries);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Random expressions give SQLite's result and SQLite's type.
 
-use crate::common::{Scratch, check};
+use crate::common::{self, Scratch, check};
 use proptest::prelude::*;
 
 const TABLE: &str = r#"
@@ -157,8 +157,8 @@ fn signs_of_zero() {
         ["-0.0", "- -0.0", "- - -0.0", "-(-(0.0))", "-(+0.0)", "- -(-000.000)", "-'0.0'", "-r"]
     {
         let sql = format!("select {zero}, typeof({zero}) from t where i = -3");
-        let got = crate::common::ours(&mut connection, &sql).unwrap();
-        let expect = crate::common::theirs(&peer, &sql).unwrap();
+        let got = common::ours(&mut connection, &sql).unwrap();
+        let expect = common::theirs(&peer, &sql).unwrap();
         assert_eq!(format!("{:?}", got.rows), format!("{:?}", expect.rows), "{sql}");
     }
 }

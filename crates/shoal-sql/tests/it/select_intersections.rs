@@ -1,6 +1,6 @@
 //! Rows found by several indexes together, by all executors.
 
-use crate::common::{Scratch, check, ours};
+use crate::common::{self, Scratch, check, ours};
 use shoal_sql::{Connection, Limits, Value};
 use shoal_store::{Access, Store, vfs::OsVfs};
 
@@ -175,7 +175,7 @@ fn the_general_executor_finds_them_too() {
     ours(&mut connection, "commit").unwrap();
     peer.execute_batch("commit").unwrap();
     check(&mut connection, &peer, "select * from two order by id", &[]).unwrap();
-    let whole = crate::common::theirs(&written.theirs(), "pragma integrity_check").unwrap();
+    let whole = common::theirs(&written.theirs(), "pragma integrity_check").unwrap();
     assert_eq!(whole.rows, [[Value::from("ok")]]);
 }
 

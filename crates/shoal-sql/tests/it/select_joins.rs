@@ -1,6 +1,6 @@
 //! Joins of every kind, compared with SQLite.
 
-use crate::common::{Scratch, check_all};
+use crate::common::{self, Scratch, check_all};
 
 const ROWS: &str = r#"
 create table a(id int, x text, p int);
@@ -272,12 +272,11 @@ fn right_joins_find_rows_by_keys() {
         ("select * from b right join a using (id)", "SEARCH b USING INDEX b_id (id=?) LEFT-JOIN"),
         ("select * from w right join a on w.k = a.x", "SEARCH w USING PRIMARY KEY (k=?) LEFT-JOIN"),
     ] {
-        let plan =
-            crate::common::ours(&mut connection, &format!("explain query plan {sql}")).unwrap();
+        let plan = common::ours(&mut connection, &format!("explain query plan {sql}")).unwrap();
         let details: Vec<String> = plan.rows.iter().map(|row| format!("{:?}", row[3])).collect();
         let wanted = format!("{:?}", shoal_sql::Value::text(way));
         assert_eq!(details.last(), Some(&wanted), "{sql}: {:?}", plan.rows);
-        crate::common::check(&mut connection, &scratch.theirs(), sql, &[]).unwrap();
+        common::check(&mut connection, &scratch.theirs(), sql, &[]).unwrap();
     }
 }
 

@@ -1,6 +1,6 @@
 //! The access paths of queries: no path is worse than sorting.
 
-use crate::common::{Scratch, check, ours};
+use crate::common::{self, Scratch, check, ours};
 use shoal_sql::{Connection, Value};
 
 fn plan(connection: &mut Connection, sql: &str) -> Vec<String> {
@@ -173,7 +173,7 @@ fn every_way_finds_the_same_rows() {
          create view va as select b as x, c as y from t union all select k, v from w;",
     );
     let (mut connection, peer) = (scratch.ours(), scratch.theirs());
-    crate::common::check_all(
+    common::check_all(
         &mut connection,
         &peer,
         "select * from t where +b = 'b3' and +c > 5;

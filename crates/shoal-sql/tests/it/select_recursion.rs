@@ -1,6 +1,6 @@
 //! Common tables, recursive or not, and functions in a `FROM`, compared with SQLite.
 
-use crate::common::{Scratch, check_all};
+use crate::common::{self, Scratch, check_all};
 
 #[test]
 fn common_tables() {
@@ -76,7 +76,7 @@ select * from nosuch(1); select * from doc(1); select value from json_each('[1,2
             "error",
         ),
     ] {
-        let got = crate::common::ours(&mut ours, sql);
+        let got = common::ours(&mut ours, sql);
         let text = got.map_or("error".to_owned(), |table| match table.rows[0][0].as_ref() {
             shoal_sql::ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned(),
             shoal_sql::ValueRef::Int(int) => int.to_string(),

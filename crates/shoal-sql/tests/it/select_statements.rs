@@ -1,6 +1,6 @@
 //! Statements as a caller sees them: parameters, batches, snapshots, limits, errors with places.
 
-use crate::common::{Scratch, check, check_all, ours, ours_with, theirs_with};
+use crate::common::{self, Scratch, check, check_all, ours, ours_with, theirs_with};
 use shoal_sql::{Connection, Error, Limits, NameKind, Value};
 use shoal_store::{Mode, Store};
 
@@ -100,7 +100,7 @@ fn results_longer_than_a_batch() {
         select c, count(*) from t group by c; select a from t order by b, a;
         select t.a, (select count(*) from w where w.v = t.a) from t where t.a < 300;
         values (1), (2), (3), (4), (5), (6), (7), (8), (9)";
-    crate::common::check_all(&mut scratch.ours(), &scratch.theirs(), queries);
+    common::check_all(&mut scratch.ours(), &scratch.theirs(), queries);
 }
 
 #[test]
@@ -525,7 +525,7 @@ fn pragmas_that_read() {
          create view v(p, q) as select a, b || 'x' from t;
          pragma user_version = 7; pragma application_id = -5;",
     );
-    crate::common::check_all(
+    common::check_all(
         &mut scratch.ours(),
         &scratch.theirs(),
         "pragma table_info(t); pragma table_xinfo(t); pragma table_info('w'); pragma table_info = s;
@@ -573,8 +573,7 @@ fn equal_rows_of_a_union() {
             "select c from n union select upper(c) from n union all select c from n union select 'A ROW OF SOME LENGTH 7' order by 1",
             "select upper(c) from n except select c || 'x' from n intersect select c from n union select c from n where c like '%2%' order by 1",
         ] {
-            crate::common::check(&mut connection, &peer, sql, &[])
-                .unwrap_or_else(|how| panic!("{how}"));
+            common::check(&mut connection, &peer, sql, &[]).unwrap_or_else(|how| panic!("{how}"));
         }
     }
 }

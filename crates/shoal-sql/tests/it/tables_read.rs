@@ -1,6 +1,6 @@
 //! The tables that a query reads, as whoever watches a query or runs one without its file asks.
 
-use crate::common::Scratch;
+use crate::common::{self, Scratch};
 
 #[test]
 fn each_table_of_main_is_told_the_schema_among_them() {
@@ -10,7 +10,7 @@ fn each_table_of_main_is_told_the_schema_among_them() {
          create view s as select name from sqlite_schema;",
     );
     let mut connection = scratch.ours();
-    crate::common::ours(&mut connection, "create temp table x (a)").unwrap();
+    common::ours(&mut connection, "create temp table x (a)").unwrap();
     let schema = "sqlite_schema";
     for (sql, expect) in [
         ("select 1", Some(vec![])),

@@ -1,6 +1,6 @@
 //! `ANALYZE`, whose numbers are compared with SQLite's.
 
-use crate::write_support::{run_shoal, run_sqlite, shoal, show, sqlite};
+use crate::write_support::{self, run_shoal, run_sqlite, shoal, show, sqlite};
 use shoal_store::vfs::SimVfs;
 
 const FILL: &[&str] = &[
@@ -46,7 +46,7 @@ fn check(statements: &[&str]) {
         assert_eq!(show(&got), show(&expect), "{sql}");
     }
     drop(ours);
-    crate::write_support::contents_of(&vfs.image());
+    write_support::contents_of(&vfs.image());
 }
 
 #[test]

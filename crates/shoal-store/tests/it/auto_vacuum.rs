@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::common::{ask_sqlite, database, open, orders, record, root};
+use crate::common::{self, ask_sqlite, database, open, orders, record, root};
 use shoal_store::vfs::{Image, SimVfs};
 use shoal_store::{
     Access, AutoVacuum, BtreeKind, Error, JournalMode, Mode, Pgno, Record, Settings, Store,
@@ -192,7 +192,7 @@ fn files_of_both_kinds_stay_whole() {
                 }
                 if round % 10 == 9
                     && !(20..40).contains(&round)
-                    && crate::common::codec::wanted().is_none()
+                    && common::codec::wanted().is_none()
                 {
                     // SQLite goes on with the file.
                     drop(store);

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::common::codec::{Pad, RESERVED, plain};
-use crate::common::{ask_sqlite_at, options, record, root};
+use crate::common::{self, ask_sqlite_at, options, record, root};
 use shoal_store::vfs::{Image, SimVfs};
 use shoal_store::{
     Access, Backup, BtreeKind, CheckpointMode, Error, JournalMode, Mode, Options, Pgno, Rollback,
@@ -144,7 +144,7 @@ fn a_refused_page_is_an_error_with_its_number() {
     // A plain file has no room for the codec, or no tags.
     let vfs = SimVfs::from_image(&Image::from([(
         DB.into(),
-        crate::common::plain_database(4096, 0, crate::common::SCHEMA),
+        common::plain_database(4096, 0, common::SCHEMA),
     )]));
     assert!(open_as(&vfs, 1, Access::ReadWrite).is_err());
     let without = Options { codec: None, ..options(Access::ReadWrite) };

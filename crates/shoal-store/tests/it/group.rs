@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::common::{ask_sqlite_at, database, record, root};
+use crate::common::{self, ask_sqlite_at, database, record, root};
 use shoal_store::vfs::{
     ByteLock, File, LockLevel, Mapping, OpenMode, OsVfs, SharedBlock, Vfs, VfsError,
 };
@@ -140,7 +140,7 @@ impl Place {
         let disk = Arc::new(Disk { delay_us: delay_us.into(), ..Disk::default() });
         let options = Options {
             busy_timeout: Duration::from_secs(60),
-            codec: crate::common::codec::wanted(),
+            codec: common::codec::wanted(),
             ..Options::new(Access::ReadWrite)
         };
         let vfs = Arc::new(CountingVfs(Arc::clone(&disk)));
@@ -214,7 +214,7 @@ fn threads_share_syncs() {
     assert_eq!(count(&place.store.begin(Mode::Read).unwrap()), commits);
     let path = place.path();
     drop(place.store);
-    if crate::common::codec::wanted().is_none() {
+    if common::codec::wanted().is_none() {
         let sql = "SELECT count(*) || ' ' || count(DISTINCT who || '-' || turn) FROM log";
         assert_eq!(ask_sqlite_at(&path, sql), [format!("{commits} {}", 16 * turns)]);
     }
@@ -260,7 +260,7 @@ fn a_crowd_loses_nothing() {
         let (path, over) = (place.path(), &done);
         let peer = scope.spawn(move || {
             let mut commits = 0;
-            let codec = crate::common::codec::wanted().is_some();
+            let codec = common::codec::wanted().is_some();
             while !codec && !over.load(Ordering::Relaxed) {
                 let sql =
                     "PRAGMA busy_timeout = 20000; BEGIN IMMEDIATE; UPDATE n SET value = value + 1;
@@ -281,7 +281,7 @@ fn a_crowd_loses_nothing() {
     assert_eq!(count(&place.store.begin(Mode::Read).unwrap()), commits);
     let path = place.path();
     drop(place.store);
-    if crate::common::codec::wanted().is_none() {
+    if common::codec::wanted().is_none() {
         assert_eq!(ask_sqlite_at(&path, "SELECT '' || count(*) FROM log"), [commits.to_string()]);
     }
 }
@@ -311,7 +311,7 @@ fn a_failed_sync_fails_all_behind_it() {
     assert!(matches!(commit_one(&place.store, 0, 0), Err(Error::Latched { .. })));
     let path = place.path();
     drop(place.store);
-    if crate::common::codec::wanted().is_none() {
+    if common::codec::wanted().is_none() {
         assert_eq!(ask_sqlite_at(&path, "SELECT '' || count(*) FROM log"), ["12"]);
     }
 }

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::common::{root, texts, try_root};
+use crate::common::{self, root, texts, try_root};
 use rusqlite::Connection;
 use shoal_store::vfs::OsVfs;
 use shoal_store::{
@@ -179,7 +179,7 @@ fn a_log_of_a_connection_that_stays_open() {
         count
     };
     for locking in [Locking::Shared, Locking::Exclusive] {
-        let options = Options { locking, ..crate::common::options(Access::ReadOnly) };
+        let options = Options { locking, ..common::options(Access::ReadOnly) };
         peer.execute_batch("DELETE FROM t WHERE id > 400").unwrap();
         let store = Store::open_with(Arc::new(OsVfs::new()), &path, options).unwrap();
         assert_eq!(count(&store), 400);
@@ -199,16 +199,14 @@ fn a_log_of_a_connection_that_stays_open() {
     std::fs::copy(&path, &copy).unwrap();
     std::fs::copy(folder.path().join("db-wal"), folder.path().join("copy-wal")).unwrap();
     let store =
-        Store::open_with(Arc::new(OsVfs::new()), &copy, crate::common::options(Access::ReadOnly))
-            .unwrap();
+        Store::open_with(Arc::new(OsVfs::new()), &copy, common::options(Access::ReadOnly)).unwrap();
     assert_eq!(count(&store), 800);
     assert!(!folder.path().join("copy-shm").exists());
     // A log cut in the middle of its last transaction is read up to the one before.
     let log = std::fs::read(folder.path().join("copy-wal")).unwrap();
     std::fs::write(folder.path().join("copy-wal"), &log[..log.len() - 100]).unwrap();
     let store =
-        Store::open_with(Arc::new(OsVfs::new()), &copy, crate::common::options(Access::ReadOnly))
-            .unwrap();
+        Store::open_with(Arc::new(OsVfs::new()), &copy, common::options(Access::ReadOnly)).unwrap();
     let cut = count(&store);
     let other = Connection::open(&copy).unwrap();
     let theirs: i64 = other.query_row("SELECT count(*) FROM t", (), |row| row.get(0)).unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{database, open, options, record, root};
+use crate::common::{self, database, open, options, record, root};
 use proptest::prelude::*;
 use shoal_store::vfs::{MemVfs, OsVfs};
 use shoal_store::{
@@ -237,7 +237,7 @@ fn a_file_larger_than_the_cache_is_mapped_and_can_be_written() {
 /// process's changes are seen; a shortened file is refused, and nothing past its end is read.
 #[test]
 fn a_mapped_file_changes_between_transactions() {
-    if crate::common::codec::wanted().is_some() {
+    if common::codec::wanted().is_some() {
         // The bytes are edited, or read by SQLite, in their plain form.
         return;
     }

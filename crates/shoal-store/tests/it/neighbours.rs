@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{SCHEMA, ask_sqlite_at, options, record, root, texts};
+use crate::common::{self, SCHEMA, ask_sqlite_at, options, record, root, texts};
 use rusqlite::Connection;
 use shoal_store::vfs::OsVfs;
 use shoal_store::{Access, BtreeKind, Error, Mode, Options, Pgno, Store, ValueRef};
@@ -18,7 +18,7 @@ impl Place {
     fn new() -> Place {
         let folder = tempfile::tempdir().unwrap();
         let db = folder.path().join("db");
-        std::fs::write(&db, crate::common::database(1024, 0, SCHEMA)).unwrap();
+        std::fs::write(&db, common::database(1024, 0, SCHEMA)).unwrap();
         Place { _folder: folder, db }
     }
 
@@ -57,8 +57,8 @@ fn put(store: &Store, rowid: i64) -> Result<(), Error> {
     let roots = ["t", "i", "j"].map(|name| root(&txn, name));
     let (a, b) = (ValueRef::Int(rowid), ValueRef::Text(b"ours"));
     txn.table_insert(roots[0], rowid, &record(&[a, b]))?;
-    txn.index_insert(roots[1], &record(&[a, a]), &crate::common::orders()[0])?;
-    txn.index_insert(roots[2], &record(&[b, a, a]), &crate::common::orders()[1])?;
+    txn.index_insert(roots[1], &record(&[a, a]), &common::orders()[0])?;
+    txn.index_insert(roots[2], &record(&[b, a, a]), &common::orders()[1])?;
     txn.commit().map(drop)
 }
 
@@ -256,7 +256,7 @@ fn a_transaction_of_sqlite_over_two_files_is_recovered_whole() {
     let paths = ["db", "other"].map(|name| folder.path().join(name));
     for path in &paths {
         let schema = "CREATE TABLE n(v); INSERT INTO n VALUES(0); CREATE TABLE pad(b)";
-        std::fs::write(path, crate::common::database(1024, 0, schema)).unwrap();
+        std::fs::write(path, common::database(1024, 0, schema)).unwrap();
     }
     let (mut hot, mut last) = (0, 0);
     for round in 0..24_u64 {

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{record, root};
+use crate::common::{self, record, root};
 use shoal_store::vfs::OsVfs;
 use shoal_store::{
     Access, CheckpointMode, Error, JournalMode, Mode, Options, Record, Rollback, Settings, Store,
@@ -290,8 +290,7 @@ fn either_changes_the_journal_mode() {
 fn readers_of_one_store_never_wait() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("db");
-    std::fs::write(&path, crate::common::database(4096, 0, &SCHEMA.replace("SELECT 1;", "")))
-        .unwrap();
+    std::fs::write(&path, common::database(4096, 0, &SCHEMA.replace("SELECT 1;", ""))).unwrap();
     let store = store(&path);
     store.set_journal_mode(JournalMode::Wal).unwrap();
     let settings =
@@ -323,5 +322,5 @@ fn readers_of_one_store_never_wait() {
     });
     drop(store);
     let counts = "SELECT value || ' ' || (SELECT count(*) FROM log) FROM n";
-    assert_eq!(crate::common::ask_sqlite_at(&path, counts), ["120 120"]);
+    assert_eq!(common::ask_sqlite_at(&path, counts), ["120 120"]);
 }

@@ -2,9 +2,9 @@
 //!
 //! `SHOAL_FTS_CASES=N` runs N tables of each kind.
 
-use crate::support::Dice;
 use crate::support::ask::{ask_ours, ask_sqlite};
 use crate::support::fts3::{TABLES, ours, query, write};
+use crate::support::{self, Dice};
 use shoal_sql::Connection;
 
 fn cases(default: u64) -> u64 {
@@ -277,7 +277,7 @@ PRAGMA writable_schema=OFF;
 fn a_dump_is_read_and_changes_are_refused_by_name() {
     let store = shoal_store::Store::memory();
     let mut ours = Connection::open(store).unwrap();
-    crate::support::fts3::register(&mut ours);
+    support::fts3::register(&mut ours);
     let mut told = |sql: &str| ask_ours(&mut ours, sql);
     for range in shoal_sql::Statements::new(DUMP) {
         told(&DUMP[range]).unwrap();

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::support::{Answer, Random, ours, shoal, sqlite};
+use crate::support::{self, Answer, Random, ours, shoal, sqlite};
 use shoal_sql::Connection;
 use shoal_store::vfs::SimVfs;
 use shoal_store::{Access, Store};
@@ -173,7 +173,7 @@ fn changed_bytes_of_an_index_end_in_an_answer_or_an_error_with_its_place() {
         // However damaged an index is, a new one is whole.
         assert_eq!(
             ours(&mut connection, "SELECT * FROM vec_check('i')").unwrap(),
-            [[crate::support::Cell::Text("ok".into())]],
+            [[support::Cell::Text("ok".into())]],
             "case {case}"
         );
         std::fs::remove_file(&path).unwrap();
